@@ -1,0 +1,221 @@
+"""`Node` and `Graph`: values of the graph engine, and `apply`, which makes a node from an operator and its inputs.
+
+In: operators applied to nodes by importers and the front end.  Out: immutable graphs; passes make new ones.
+Nodes compare by identity; a graph holds what its outputs reach, so dead code falls away by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, IRError, Loc, OpError, StackError, TensorType, type_of
+from jumar.ir.op import Data, Op, Result
+
+NOWHERE = Loc()
+
+
+class Param(Op):
+    """An input of a graph; its node is listed in `Graph.params`."""
+
+    label: str
+
+    def infer(self, *types: TensorType) -> Result:
+        raise IRError("param: a parameter gets its type when it is made, by `param(name, type)`")
+
+
+class Constant(Op):
+    """A value that is known at compile time."""
+
+    value: Data
+    family = "source"
+
+    def infer(self, *types: TensorType) -> Result:
+        return type_of(self.value.array)
+
+    def reference(self, *arrays: Array) -> Array:
+        return self.value.array
+
+
+class Get(Op):
+    """One result of a node that has several."""
+
+    index: int
+    family = "movement"
+
+    def infer(self, *types: Any) -> Result:
+        (source,) = types
+        if not isinstance(source, tuple) or not 0 <= self.index < len(source):
+            raise OpError(f"get: index must be one of the results of {source}, got {self.index}")
+        found: TensorType = source[self.index]
+        return found
+
+    def reference(self, *arrays: Any) -> Array:
+        result: Array = arrays[0][self.index]
+        return result
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One application of an operator: its own value.   type: a TensorType, or a tuple where there are several results."""
+
+    op: Op
+    inputs: tuple[Node, ...]
+    type: Any
+    loc: Loc = NOWHERE
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.type.dims
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    @property
+    def rank(self) -> int:
+        return len(self.type.shape)
+
+    def __getitem__(self, index: int) -> Node:
+        """Result `index` of a node with several."""
+        return apply(Get(index), self, loc=self.loc)
+
+    @property
+    def results(self) -> tuple[Node, ...]:
+        """The results as nodes: itself, or one `get` for each."""
+        if isinstance(self.type, tuple):
+            return tuple(self[i] for i in range(len(self.type)))
+        return (self,)
+
+    @property
+    def array(self) -> Array | None:
+        """The value, where the node is a constant."""
+        return self.op.value.array if isinstance(self.op, Constant) else None
+
+    def __repr__(self) -> str:
+        return f"<{self.op}: {self.type}>"
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.results)
+
+
+def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
+    """The node of `op` on `inputs`, its type inferred; the place defaults to the first input's that has one."""
+    place = loc or _CURRENT_LOC or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
+    try:
+        type_ = op.infer(*(n.type for n in inputs))
+    except StackError as error:
+        if error.loc is None:
+            error.loc = place
+        raise
+    except (ValueError, IndexError, TypeError) as error:
+        types = ", ".join(str(n.type) for n in inputs)
+        raise OpError(f"{op.name}: inputs and attributes must fit, got {op} on ({types}): {error}", loc=place, code="op-inputs") from error
+    return Node(op, tuple(inputs), type_, place)
+
+
+_CURRENT_LOC: Loc | None = None
+
+
+class located:
+    """`with located(loc):` gives that place to every node applied inside without one of its own."""
+
+    def __init__(self, loc: Loc | None) -> None:
+        self.loc = loc
+
+    def __enter__(self) -> None:
+        global _CURRENT_LOC  # noqa: PLW0603
+        self.before, _CURRENT_LOC = _CURRENT_LOC, self.loc
+
+    def __exit__(self, *_: object) -> None:
+        global _CURRENT_LOC  # noqa: PLW0603
+        _CURRENT_LOC = self.before
+
+
+def param(label: str, type_: TensorType, loc: Loc = NOWHERE) -> Node:
+    """A graph input."""
+    return Node(Param(label), (), type_, loc)
+
+
+def constant(value: Any, dtype: Any = None, loc: Loc | None = None) -> Node:
+    """A node of a known value.   dtype: a DType, or the value's own."""
+    array = np.asarray(value) if dtype is None else np.asarray(value).astype(dtype.numpy)
+    return apply(Constant(Data(array)), loc=loc)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A function: parameters to outputs.   aliases: names of outputs for the user, in order."""
+
+    name: str
+    params: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    output_names: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes that the outputs reach, inputs before users; parameters first, used or not."""
+        return topological(self.outputs, self.params)
+
+    @cached_property
+    def users(self) -> dict[Node, tuple[Node, ...]]:
+        """Who reads each node (once per reading)."""
+        found: dict[Node, list[Node]] = {n: [] for n in self.nodes}
+        for n in self.nodes:
+            for i in n.inputs:
+                found[i].append(n)
+        return {n: tuple(u) for n, u in found.items()}
+
+    def count(self) -> int:
+        """Number of operators: nodes that are neither parameters, constants nor `get`."""
+        return sum(not isinstance(n.op, Param | Constant | Get) for n in self.nodes)
+
+    def with_outputs(self, outputs: Iterable[Node]) -> Graph:
+        return Graph(self.name, self.params, tuple(outputs), self.output_names)
+
+    def __str__(self) -> str:
+        from jumar.ir.text import print_graph  # noqa: PLC0415  (text reads graphs)
+
+        return print_graph(self)
+
+
+def topological(outputs: Iterable[Node], first: Iterable[Node] = ()) -> tuple[Node, ...]:
+    """Nodes in an order where inputs come before users, without recursion (graphs are deep)."""
+    done: dict[Node, None] = dict.fromkeys(first)
+    for root in outputs:
+        stack: list[tuple[Node, int]] = [(root, 0)]
+        while stack:
+            node, at = stack.pop()
+            if node in done:
+                continue
+            while at < len(node.inputs) and node.inputs[at] in done:
+                at += 1
+            if at < len(node.inputs):
+                stack.append((node, at + 1))
+                stack.append((node.inputs[at], 0))
+            else:
+                done[node] = None
+    return tuple(done)
+
+
+def rebuild(graph: Graph, visit: Callable[[Node, tuple[Node, ...]], Node]) -> Graph:
+    """A new graph: `visit(node, new_inputs)` gives each node's successor, inputs first; params stay themselves."""
+    new: dict[Node, Node] = {p: p for p in graph.params}
+    for node in graph.nodes:
+        if node not in new:
+            new[node] = visit(node, tuple(new[i] for i in node.inputs))
+    return graph.with_outputs(new[o] for o in graph.outputs)
+
+
+def same_node(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node on new inputs; itself where they are the old ones."""
+    if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
+        return node
+    if all(a.type == b.type for a, b in zip(node.inputs, inputs, strict=True)):
+        return Node(node.op, inputs, node.type, node.loc)
+    return apply(node.op, *inputs, loc=node.loc)

@@ -1,0 +1,99 @@
+"""What a schedule returns: tasks, which are steps whose buffers have no place in memory yet.
+
+In: a node of the final graph and a target.  Out: `Lowered`, for compiler/lower.py, which strings the tasks of all nodes together;
+compiler/plan.py then gives every value and temporary its offset, and compiler/assemble.py writes the Program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jumar.base import Array
+from jumar.device import Target
+from jumar.ir import Node, Op
+from jumar.kernel import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Temp:
+    """Memory that the tasks of one node share and nobody else reads.   nbytes: size; 64-byte aligned."""
+
+    nbytes: int
+    label: str = "temp"
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A constant in the form that a kernel wants (packed weights, an offset table); 64-byte aligned."""
+
+    array: Array
+    label: str = "packed"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an argument points: the value of a node, result `result` where it has several, plus bytes."""
+
+    node: Node
+    nbytes_offset: int = 0
+    result: int = 0
+
+
+@dataclass(frozen=True)
+class TempPlace:
+    temp: Temp
+    nbytes_offset: int = 0
+
+
+TaskArg = int | Place | TempPlace | Packed | Kernel  # a Kernel: the address of its code, for micro-kernels
+
+
+@dataclass(frozen=True)
+class Task:
+    """One step: `kernel` on `args` (in the order of its parameters), in `chunks` pieces handed out to threads.
+
+    reads, writes: which args; whatever is not written is read.  inplace: pairs (written arg, read arg) that may share memory because
+    element i of the first depends on element i of the second only.  scratch_nbytes: per-thread memory that the kernel uses.
+    """
+
+    kernel: Kernel
+    args: tuple[TaskArg, ...]
+    writes: tuple[int, ...]
+    chunks: int = 1
+    inplace: tuple[tuple[int, int], ...] = ()
+    scratch_nbytes: int = 0
+    flops: int = 0
+    nbytes: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The tasks of a node; or `alias`: the node is the memory of its input (reshape), and no task runs."""
+
+    tasks: tuple[Task, ...] = ()
+    alias: Place | None = None
+
+
+Schedule = Callable[[Node, Target], Lowered | None]  # None: this schedule does not cover these types
+
+SCHEDULES: dict[str, dict[type[Op], Schedule]] = {"cpu": {}}
+
+
+def schedule(target: str, *ops: type[Op]) -> Callable[[Schedule], Schedule]:
+    """Registers the schedule of operators (or of a whole family) for a target."""
+
+    def register(function: Schedule) -> Schedule:
+        for op in ops:
+            SCHEDULES[target][op] = function
+        return function
+
+    return register
+
+
+def find_schedule(target: str, op: Op) -> Schedule | None:
+    """The schedule of an operator: its own, or its family's."""
+    table: dict[Any, Schedule] = SCHEDULES[target]
+    return next((table[c] for c in type(op).__mro__ if c in table), None)
