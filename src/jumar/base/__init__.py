@@ -15,6 +15,7 @@ from jumar.base.errors import (
     during,
     nearest,
 )
+from jumar.base.store import Store, seal, unseal
 from jumar.base.trace import Event, Span, event, recording, span
 from jumar.base.types import (
     DTYPES,

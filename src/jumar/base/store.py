@@ -1,0 +1,108 @@
+"""A folder of byte strings named by the hash of what made them: the cache of object code and of programs.
+
+In: `put(key, bytes)` from any thread and any process.  Out: `get(key)`, the bytes that were put, or None; a damaged,
+half-written or foreign file counts as absent and is removed.  The least recently used entries go when the folder exceeds its cap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import zlib
+from pathlib import Path
+
+from jumar.base.config import config
+
+_MAGIC = b"JUMARST1"
+_HEAD = len(_MAGIC) + 8 + 4  # magic, length, crc32
+_SWEEP_EVERY_NBYTES = 256 << 20
+_TOUCH_AFTER_S = 3600.0  # an entry that was read within the hour needs no newer time for the LRU order
+_written: dict[Path, int] = {}
+_lock = threading.Lock()
+
+
+class Store:
+    """A cache folder.   Opening one touches nothing; the folder is made at the first `put`."""
+
+    def __init__(self, folder: str | os.PathLike[str], cap_gb: float | None = None) -> None:
+        self.folder = Path(folder)
+        self.cap_gb = cap_gb
+
+    def path(self, key: str) -> Path:
+        """The file of a key (hex digits)."""
+        return self.folder / key[:2] / key
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of `key`, or None."""
+        path = self.path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        body = unseal(raw)
+        if body is None:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
+                os.utime(path)
+        return body
+
+    def put(self, key: str, body: bytes) -> None:
+        """Keeps the bytes.   A full or read-only disk is no error: the cache is then just not used."""
+        path = self.path(key)
+        temporary = path.with_name(f"{key}.{os.getpid()}.{threading.get_ident()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(seal(body))
+            os.replace(temporary, path)  # no fsync: after a crash of the machine the checksum tells
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            return
+        with _lock:
+            before = _written.get(self.folder, _SWEEP_EVERY_NBYTES)  # so that the first put of a process sweeps
+            _written[self.folder] = before + len(body)
+            due = _written[self.folder] >= _SWEEP_EVERY_NBYTES
+            if due:
+                _written[self.folder] = 0
+        if due:
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Removes the least recently used entries until the folder is under nine tenths of its cap, and old temporary files."""
+        cap = int((config("cache_gb") if self.cap_gb is None else self.cap_gb) * (1 << 30))
+        entries = []
+        now = time.time()
+        for path in self.folder.glob("??/*"):
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                if path.suffix != ".tmp":
+                    entries.append((stat.st_mtime, stat.st_size, path))
+                elif now - stat.st_mtime > 600:
+                    path.unlink()
+        total = sum(size for _, size, _ in entries)
+        if total <= cap:
+            return
+        for _, size, path in sorted(entries, key=lambda e: e[0]):
+            if total <= cap * 0.9:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+
+
+def seal(body: bytes) -> bytes:
+    """The bytes behind a header that tells whether they are whole."""
+    return b"".join((_MAGIC, len(body).to_bytes(8, "little"), zlib.crc32(body).to_bytes(4, "little"), body))
+
+
+def unseal(raw: bytes) -> bytes | None:
+    """The bytes that were sealed, or None where anything differs."""
+    if len(raw) < _HEAD or raw[:8] != _MAGIC or int.from_bytes(raw[8:16], "little") != len(raw) - _HEAD:
+        return None
+    body = raw[_HEAD:]
+    return body if zlib.crc32(body) == int.from_bytes(raw[16:20], "little") else None

@@ -1,0 +1,164 @@
+"""The CPU that this is: instruction set, usable cores, caches, memory.
+
+In: LLVM's host detection, /proc, /sys, and the settings `cpu` and `cpu_features`.  Out: `host()`, the `Target` of this machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
+
+from jumar.base import DeviceError, config
+from jumar.device.target import Target
+
+_SYS_CPU = Path("/sys/devices/system/cpu")
+
+
+def host() -> Target:
+    """The machine that this process runs on, with the settings `cpu` and `cpu_features` applied."""
+    return _host(config("cpu"), config("cpu_features"))
+
+
+@lru_cache(maxsize=8)
+def _host(cpu: str, features: str) -> Target:
+    import llvmlite.binding as llvm  # heavy, and a deployed package that has its code runs without
+
+    machine = platform.machine().lower()
+    if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
+        raise DeviceError(f"cpu: machine must be x86_64 or aarch64, got {machine}", code="cpu-unsupported")
+    found = ",".join(llvm.get_host_cpu_features().flatten().split(","))
+    if cpu:  # a named CPU brings its own features; those found here may be ones it lacks
+        found = FEATURES.get(cpu, "")
+    flags = merge_features(found, features)
+    triple = llvm.get_process_triple()
+    return Target(
+        name="cpu",
+        triple=triple,
+        cpu=cpu or llvm.get_host_cpu_name(),
+        features=flags,
+        vector_bits=vector_bits(triple, flags),
+        cores=usable_cores(),
+        l1_nbytes=_cache_nbytes(1) or 32 << 10,
+        l2_nbytes=_cache_nbytes(2) or 512 << 10,
+        l3_nbytes=_cache_nbytes(3),
+        memory_nbytes=memory_nbytes(),
+    )
+
+
+_V2 = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt"
+_V3 = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
+FEATURES = {  # CPUs that code is often made for elsewhere, with what a program may count on there
+    "x86-64": "+sse2",
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+    "haswell": _V3,
+    "znver3": _V3,
+    "skylake-avx512": f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+    "neoverse-n1": "+neon,+fp-armv8,+fullfp16,+lse,+dotprod",
+    "cortex-a53": "+neon,+fp-armv8",
+    "tsv110": "+neon,+fp-armv8,+fullfp16,+lse,+dotprod",  # Kunpeng 920, the host of most Atlas servers
+}
+
+
+def named(cpu: str, *, cores: int = 1) -> Target:
+    """A `Target` for one of `FEATURES`, to emit code for a machine that is not here.
+
+    >>> named("skylake-avx512").vector_bits
+    512
+    """
+    if cpu not in FEATURES:
+        raise DeviceError(f"cpu: name must be one of {', '.join(FEATURES)}, got {cpu!r}", code="cpu-unsupported")
+    triple = "x86_64-unknown-linux-gnu" if "neon" not in FEATURES[cpu] else "aarch64-unknown-linux-gnu"
+    return Target("cpu", triple, cpu, FEATURES[cpu], vector_bits(triple, FEATURES[cpu]), cores)
+
+
+def merge_features(found: str, wanted: str) -> str:
+    """The feature list with the wanted changes, each feature once.
+
+    >>> merge_features("+avx,+avx2", "-avx2,+fma")
+    '+avx,-avx2,+fma'
+    """
+    table = {item[1:]: item[0] for text in (found, wanted) for item in text.split(",") if item[:1] in ("+", "-")}
+    return ",".join(f"{sign}{name}" for name, sign in table.items())
+
+
+def vector_bits(triple: str, features: str) -> int:
+    """Width of the vector registers that code should use."""
+    if not triple.startswith(("x86_64", "amd64")):
+        return 128  # NEON; the length of SVE vectors is not known when code is made
+    on = {item[1:] for item in features.split(",") if item.startswith("+")}
+    return 512 if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on else 256 if "avx" in on else 128
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, cut by the CPU quota of its control group (a container's limit)."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_quota()
+    return max(1, min(cores, int(quota + 0.5))) if quota else cores
+
+
+def _cgroup_quota() -> float:
+    """CPUs' worth of time that the control group (v2, then v1) allows; 0 for no limit."""
+    for folder in _cgroup_folders():
+        v2 = _read(folder / "cpu.max").split()
+        if len(v2) == 2 and v2[0] != "max":
+            return int(v2[0]) / int(v2[1])
+        quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+        if quota and period and int(quota) > 0:
+            return int(quota) / int(period)
+    return 0.0
+
+
+def _cgroup_folders() -> list[Path]:
+    folders = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu")]
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            folders.insert(0, Path("/sys/fs/cgroup") / path.lstrip("/"))
+        elif "cpu" in controllers.split(","):
+            folders.insert(0, Path("/sys/fs/cgroup/cpu") / path.lstrip("/"))
+    return folders
+
+
+def memory_nbytes() -> int:
+    """Bytes of memory in the machine, cut by the control group's limit; 0 where unknown."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    limits = [_read(folder / "memory.max") for folder in _cgroup_folders()]
+    return min([total, *(int(text) for text in limits if text.isdigit())])
+
+
+def _cache_nbytes(level: int) -> int:
+    """Size of the data cache of that level of core 0; 0 where unknown."""
+    for folder in sorted((_SYS_CPU / "cpu0/cache").glob("index*")):
+        if _read(folder / "level") == str(level) and _read(folder / "type") in ("Data", "Unified"):
+            size = _read(folder / "size")
+            unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(size[-1:], 1)
+            return int(size.rstrip("KMG") or 0) * unit
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def pin(core: int) -> bool:
+    """Binds the calling thread to one core; whether the system did it.   For measurements."""
+    try:
+        os.sched_setaffinity(0, {core})
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def can_execute_here(target: Target) -> bool:
+    """Whether code made for `target` can run on this machine, as far as its features tell."""
+    here = _host("", "")
+    needs = {item for item in target.features.split(",") if item.startswith("+")}
+    return ctypes.sizeof(ctypes.c_void_p) == 8 and here.architecture == target.architecture and needs <= set(here.features.split(","))

@@ -1,0 +1,1 @@
+"""Vector math on the builder."""
