@@ -1,0 +1,291 @@
+"""Normalizations: softmax, layer, batch, instance and group norms, and their kin.
+
+In: a tensor and, mostly, scale and bias.  Out: the same shape.  f16 and bf16 are computed in f32 and rounded once.
+Each is a name for what `decompose` says in reductions and pointwise operators; targets that have it whole keep the name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32
+from jumar.ir import Node, Result, constant, f32t, sample, tensor
+from jumar.operators.elementwise import Abs, Add, Cast, Div, Equal, Exp, Log, Mul, Pow, Rsqrt, Select, Sqrt, Square, Sub
+from jumar.operators.families import Composite, normal_axis
+from jumar.operators.movement import Reshape
+from jumar.operators.pooling import AvgPool
+from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
+
+
+class Normalization(Composite):
+    """A composite whose result has the type of its first input, and that computes in f32 or wider.
+
+    `formula` is the decomposition, on inputs that are wide already.
+    """
+
+    abstract = True
+
+    def infer(self, *types: TensorType) -> Result:
+        if not types[0].dtype.is_float:
+            raise OpError(f"{self.name}: x must be of floats, got {types[0]}", code="dtype")
+        return types[0]
+
+    def reference(self, *arrays: Array) -> Array:
+        x = arrays[0]
+        return self.meaning(*(_widen(a) for a in arrays)).astype(x.dtype, copy=False)
+
+    def meaning(self, *arrays: Array) -> Array:
+        """The reference, on arrays of f32 or f64."""
+        raise NotImplementedError(f"{self.name}: meaning must be defined")
+
+    def decompose(self, *inputs: Node) -> Node:
+        y = self.formula(*(widened(n) for n in inputs))
+        return y if y.dtype == inputs[0].dtype else Cast(inputs[0].dtype)(y)
+
+    def formula(self, *inputs: Node) -> Node:
+        """The same in simpler operators, on nodes of f32 or f64."""
+        raise NotImplementedError(f"{self.name}: formula must be defined")
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """The type in which a normalization computes."""
+    return f32 if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def widened(x: Node) -> Node:
+    """The node in the type in which a normalization computes."""
+    wide = wide_dtype(x.dtype)
+    return x if x.dtype == wide else Cast(wide)(x)
+
+
+def _widen(array: Array) -> Array:
+    return array.astype(wide_dtype(dtype_of(array.dtype)).numpy, copy=False)
+
+
+class Softmax(Normalization):
+    """exp(x - max x) over its sum, along `axis`."""
+
+    axis: int = -1
+    signature = "x[...] -> y[...]"
+    samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1), sample(tensor(f16, 2, 5)))
+    cann = "aclnnSoftmax"
+
+    def meaning(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        e = np.exp(x - x.max(axis=self.axis, keepdims=True, initial=-np.inf))
+        return np.asarray(e / e.sum(axis=self.axis, keepdims=True))
+
+    def formula(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        e = Exp()(Sub()(x, ReduceMax(axes, keepdims=True)(x)))
+        return Div()(e, ReduceSum(axes, keepdims=True)(e))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        return (Mul()(y, Sub()(dy, ReduceSum(axes, keepdims=True)(Mul()(dy, y)))),)
+
+
+class LogSoftmax(Normalization):
+    """The logarithm of softmax, without its overflow."""
+
+    axis: int = -1
+    signature = "x[...] -> y[...]"
+    samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1))
+    cann = "aclnnLogSoftmax"
+
+    def meaning(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        shifted = x - x.max(axis=self.axis, keepdims=True, initial=-np.inf)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=self.axis, keepdims=True)))
+
+    def formula(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        shifted = Sub()(x, ReduceMax(axes, keepdims=True)(x))
+        return Sub()(shifted, Log()(ReduceSum(axes, keepdims=True)(Exp()(shifted))))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        return (Sub()(dy, Mul()(Exp()(y), ReduceSum(axes, keepdims=True)(dy))),)
+
+
+class LayerNorm(Normalization):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, over the dimensions from `axis` on."""
+
+    axis: int = -1
+    epsilon: float = 1e-5
+    signature = "x[..., *normed], scale[*normed], bias[*normed]? -> y[..., *normed]"
+    samples = (sample(f32t(2, 5), f32t(5), f32t(5)), sample(f32t(2, 3, 4), f32t(3, 4), axis=1), sample(tensor(f16, 2, 6), tensor(f16, 6)))
+    cann = "aclnnLayerNorm"
+
+    def meaning(self, *arrays: Array) -> Array:
+        x, scale, *bias = arrays
+        axes = _from(self.axis, x.ndim)
+        centered = x - x.mean(axis=axes, keepdims=True)
+        y = centered / np.sqrt(np.square(centered).mean(axis=axes, keepdims=True) + self.epsilon) * scale
+        return np.asarray(y + bias[0] if bias else y)
+
+    def formula(self, *inputs: Node) -> Node:
+        x, scale, *bias = inputs
+        y = Mul()(standardized(x, _from(self.axis, x.rank), self.epsilon), scale)
+        return Add()(y, bias[0]) if bias else y
+
+
+class RmsNorm(Normalization):
+    """x / sqrt(mean x^2 + epsilon) * scale, over the dimensions from `axis` on."""
+
+    axis: int = -1
+    epsilon: float = 1e-5
+    signature = "x[..., *normed], scale[*normed] -> y[..., *normed]"
+    samples = (sample(f32t(2, 5), f32t(5)), sample(f32t(2, 3, 4), f32t(3, 4), axis=1), sample(tensor(f16, 2, 6), tensor(f16, 6)))
+    cann = "aclnnRmsNorm"
+
+    def meaning(self, *arrays: Array) -> Array:
+        x, scale = arrays
+        axes = _from(self.axis, x.ndim)
+        return np.asarray(x / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + self.epsilon) * scale)
+
+    def formula(self, *inputs: Node) -> Node:
+        x, scale = inputs
+        square = ReduceMean(_from(self.axis, x.rank), keepdims=True)(Square()(x))
+        return Mul()(Mul()(x, Rsqrt()(Add()(square, constant(self.epsilon, x.dtype)))), scale)
+
+
+class BatchNorm(Normalization):
+    """(x - mean) / sqrt(var + epsilon) * scale + bias, each a number for each channel (dimension 1) that is given."""
+
+    epsilon: float = 1e-5
+    signature = "x[n, c, ...], scale[c], bias[c], mean[c], var[c] -> y[n, c, ...]"
+    samples = (
+        sample(f32t(2, 3, 4, 4), f32t(3), f32t(3), f32t(3), f32t(3), low=0.5),
+        sample(f32t(2, 3), f32t(3), f32t(3), f32t(3), f32t(3), low=0.5, epsilon=1e-3),
+    )
+    cann = "aclnnBatchNorm"
+
+    def meaning(self, *arrays: Array) -> Array:
+        x, *rest = arrays
+        scale, bias, mean, var = (a.reshape(_channels(x.ndim, 1)) for a in rest)
+        return np.asarray((x - mean) / np.sqrt(var + self.epsilon) * scale + bias)
+
+    def formula(self, *inputs: Node) -> Node:
+        """x * a + b, where a and b fold away when the four are constants."""
+        x, scale, bias, mean, var = inputs
+        a = Mul()(scale, Rsqrt()(Add()(var, constant(self.epsilon, var.dtype))))
+        b = Sub()(bias, Mul()(mean, a))
+        return Add()(Mul()(x, by_channel(a, x)), by_channel(b, x))
+
+
+class InstanceNorm(Normalization):
+    """Each channel of each example to mean 0 and variance 1, then scale and bias for each channel."""
+
+    epsilon: float = 1e-5
+    signature = "x[n, c, *spatial], scale[c], bias[c] -> y[n, c, *spatial]"
+    samples = (sample(f32t(2, 3, 4, 5), f32t(3), f32t(3)), sample(f32t(2, 3, 7), f32t(3), f32t(3), epsilon=1e-2))
+    cann = "aclnnInstanceNorm"
+
+    def meaning(self, *arrays: Array) -> Array:
+        return GroupNorm(arrays[0].shape[1], self.epsilon).meaning(*arrays)
+
+    def formula(self, *inputs: Node) -> Node:
+        x, scale, bias = inputs
+        y = standardized(x, tuple(range(2, x.rank)), self.epsilon)
+        return Add()(Mul()(y, by_channel(scale, x)), by_channel(bias, x))
+
+
+class GroupNorm(Normalization):
+    """Each group of channels of each example to mean 0 and variance 1, then scale and bias for each channel."""
+
+    groups: int
+    epsilon: float = 1e-5
+    signature = "x[n, c, *spatial], scale[c], bias[c] -> y[n, c, *spatial]"
+    samples = (sample(f32t(2, 4, 3, 3), f32t(4), f32t(4), groups=2), sample(tensor(f16, 2, 4, 3), tensor(f16, 4), tensor(f16, 4), groups=1))
+    cann = "aclnnGroupNorm"
+
+    def meaning(self, *arrays: Array) -> Array:
+        x, scale, bias = arrays
+        grouped = x.reshape(x.shape[0], self.groups, -1)
+        centered = grouped - grouped.mean(axis=-1, keepdims=True)
+        y = centered / np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + self.epsilon)
+        shape = _channels(x.ndim, 1)
+        return np.asarray(y.reshape(x.shape) * scale.reshape(shape) + bias.reshape(shape))
+
+    def formula(self, *inputs: Node) -> Node:
+        x, scale, bias = inputs
+        grouped = Reshape((x.shape[0], self.groups, -(-x.type.size // max(x.shape[0] * self.groups, 1))))(x)
+        y = Reshape(x.shape)(standardized(grouped, (2,), self.epsilon))
+        return Add()(Mul()(y, by_channel(scale, x)), by_channel(bias, x))
+
+
+class LpNorm(Normalization):
+    """x over its p-norm (p is 1 or 2) along `axis`; zeros stay zeros."""
+
+    axis: int = -1
+    p: int = 2
+    signature = "x[...] -> y[...]"
+    samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1, p=1))
+
+    def meaning(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        norm = np.linalg.norm(x, self.p, axis=self.axis, keepdims=True)
+        return np.asarray(np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)))
+
+    def formula(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        if self.p == 1:
+            norm = ReduceSum(axes, keepdims=True)(Abs()(x))
+        else:
+            norm = Sqrt()(ReduceSum(axes, keepdims=True)(Square()(x)))
+        one, zero = constant(1, x.dtype), constant(0, x.dtype)
+        return Div()(x, Select()(Equal()(norm, zero), one, norm))
+
+
+class Lrn(Normalization):
+    """x / (bias + alpha * mean of squares over `size` neighbouring channels)^beta: local response normalization."""
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+    signature = "x[n, c, *spatial] -> y[n, c, *spatial]"
+    samples = (sample(f32t(2, 5, 3, 3), size=3, alpha=0.5), sample(f32t(1, 4, 2), size=2, alpha=0.5, beta=0.5, bias=2.0))
+
+    @property
+    def pads(self) -> tuple[int, int]:
+        """How many channels before and after take part."""
+        return (self.size - 1) // 2, self.size // 2
+
+    def meaning(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        square = np.pad(np.square(x), [self.pads if axis == 1 else (0, 0) for axis in range(x.ndim)])
+        total = np.lib.stride_tricks.sliding_window_view(square, self.size, axis=1).sum(axis=-1)
+        return np.asarray(x / (self.bias + self.alpha / self.size * total) ** self.beta)
+
+    def formula(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        (low, high), (n, c) = self.pads, x.shape[:2]
+        image = Reshape((n, 1, c, x.type.size // max(n * c, 1)))(Square()(x))
+        mean = AvgPool((self.size, 1), (1, 1), (low, 0), (high, 0), (1, 1), count_include_pad=True)(image)
+        bias, alpha, beta = (constant(v, x.dtype) for v in (self.bias, self.alpha, self.beta))
+        return Div()(x, Pow()(Add()(bias, Mul()(alpha, Reshape(x.shape)(mean))), beta))
+
+
+def standardized(x: Node, axes: tuple[int, ...], epsilon: float) -> Node:
+    """(x - mean) / sqrt(variance + epsilon), over `axes`."""
+    centered = Sub()(x, ReduceMean(axes, keepdims=True)(x)) if axes else Sub()(x, x)
+    variance = ReduceMean(axes, keepdims=True)(Square()(centered)) if axes else Square()(centered)
+    return Mul()(centered, Rsqrt()(Add()(variance, constant(epsilon, x.dtype))))
+
+
+def by_channel(value: Node, x: Node) -> Node:
+    """[c] as [c, 1, 1, ...], so that it broadcasts along dimension 1 of `x`."""
+    return Reshape((value.shape[0], *[1] * (x.rank - 2)))(value) if x.rank > 2 else value
+
+
+def _channels(rank: int, axis: int) -> tuple[int, ...]:
+    return tuple(-1 if i == axis else 1 for i in range(rank))
+
+
+def _from(axis: int, rank: int) -> tuple[int, ...]:
+    return tuple(range(normal_axis("norm", axis, rank), rank))

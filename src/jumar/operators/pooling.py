@@ -1,0 +1,200 @@
+"""Pools: one number for each window of each channel.
+
+In: [n, c, *spatial] (or [n, *spatial, c] with channels_last).  Out: the same with fewer cells.  A ceil_mode is resolved by who makes
+the operator into larger `pads_high`; global pools are ReduceMax and ReduceMean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, TensorType, dtype_of, f16, i64, u8
+from jumar.ir import Node, Op, Result, constant, f32t, sample, tensor
+from jumar.operators.elementwise import Abs, Mul, Pow
+from jumar.operators.families import Composite, Special
+from jumar.operators.movement import Broadcast, Reshape, ScatterElements
+from jumar.operators.windows import join_channels, split_channels, windows, windows_out
+
+
+class Pool(Op):
+    """What pools share.   kernel, strides, pads_low, pads_high, dilations: one number for each spatial dimension."""
+
+    abstract = True
+    family = "pool"
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    pads_low: tuple[int, ...]
+    pads_high: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    def out(self, spatial: Sequence[int]) -> tuple[int, ...]:
+        """Spatial sizes of the result."""
+        return windows_out(self.name, spatial, self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
+
+    def pooled(self, x: TensorType, channels_last: bool = False) -> TensorType:
+        """The type of the result."""
+        n, c, spatial = split_channels(x.dims, channels_last)
+        return x.with_shape(join_channels(n, c, self.out(spatial), channels_last))
+
+    def windows(self, x: Array, fill: Any) -> Array:
+        """[n, c, *out, *kernel]: the windows of `x`, cells outside of it being `fill`."""
+        return windows(x, self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations, fill)
+
+    def window_axes(self) -> tuple[int, ...]:
+        """The axes of `windows` that run inside of one window."""
+        return tuple(range(-len(self.kernel), 0))
+
+
+class MaxPool(Pool):
+    """The largest element of each window; what lies outside of the input is never the largest."""
+
+    channels_last: bool = False
+    signature = "x[n, c, *spatial] -> y[n, c, *out]"
+    samples = (
+        sample(f32t(2, 3, 7, 6), kernel=(3, 2), strides=(2, 2), pads_low=(1, 0), pads_high=(1, 1), dilations=(1, 1)),
+        sample(f32t(1, 7, 6, 4), kernel=(3, 3), strides=(2, 1), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1), channels_last=True),
+        sample(f32t(1, 2, 9), kernel=(3,), strides=(1,), pads_low=(0,), pads_high=(0,), dilations=(2,)),
+        sample(tensor(u8, 1, 2, 4, 4), kernel=(2, 2), strides=(2, 2), pads_low=(0, 0), pads_high=(0, 0), dilations=(1, 1)),
+    )
+    cann = "aclnnMaxPool"
+
+    def infer(self, *types: TensorType) -> Result:
+        return self.pooled(types[0], self.channels_last)
+
+    def reference(self, *arrays: Array) -> Array:
+        x = np.moveaxis(arrays[0], -1, 1) if self.channels_last else arrays[0]
+        y = self.windows(x, least(x.dtype)).max(axis=self.window_axes())
+        return np.asarray(np.moveaxis(y, 1, -1) if self.channels_last else y)
+
+
+class MaxPoolIndices(Pool):
+    """Max pool with, as the second result, where each maximum stands in the flat input.
+
+    column_major: the places count each image by columns first (ONNX storage_order = 1).
+    """
+
+    column_major: bool = False
+    signature = "x[n, c, *spatial] -> y[n, c, *out], i64 place[n, c, *out]"
+    samples = (
+        sample(f32t(2, 3, 6, 6), kernel=(2, 2), strides=(2, 2), pads_low=(0, 0), pads_high=(0, 0), dilations=(1, 1)),
+        sample(f32t(1, 2, 5, 6), kernel=(3, 3), strides=(1, 2), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1), column_major=True),
+    )
+    cann = "aclnnMaxPool2dWithIndices"
+
+    def infer(self, *types: TensorType) -> Result:
+        y = self.pooled(types[0])
+        return y, y.with_dtype(i64)
+
+    def reference(self, *arrays: Array) -> tuple[Array, Array]:
+        (x,) = arrays
+        n, c, *spatial = x.shape
+        order = "F" if self.column_major else "C"
+        place = np.arange(math.prod(spatial)).reshape(spatial, order=order) + np.arange(n * c).reshape(n, c, *[1] * len(spatial)) * math.prod(spatial)
+        cells, places = self.windows(x, least(x.dtype)), self.windows(place, -1)
+        inside = len(self.kernel)
+        cells = cells.reshape(*cells.shape[:-inside], -1)
+        places = places.reshape(cells.shape)
+        best = np.where(places < 0, least(x.dtype), cells).argmax(axis=-1)[..., None]
+        return np.take_along_axis(cells, best, -1)[..., 0], np.take_along_axis(places, best, -1)[..., 0]
+
+
+class AvgPool(Pool):
+    """The mean of each window.
+
+    count_include_pad: padded cells count as zeros; otherwise the mean is over the cells inside of the input.
+    uncounted_high: so much of pads_high never counts (it comes from ceil_mode).
+    """
+
+    count_include_pad: bool = False
+    channels_last: bool = False
+    uncounted_high: tuple[int, ...] = ()
+    signature = "x[n, c, *spatial] -> y[n, c, *out]"
+    samples = (
+        sample(f32t(2, 3, 7, 6), kernel=(3, 2), strides=(2, 2), pads_low=(1, 0), pads_high=(1, 1), dilations=(1, 1)),
+        sample(f32t(1, 7, 6, 4), kernel=(3, 3), strides=(2, 1), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1), channels_last=True),
+        sample(f32t(1, 2, 8, 6), kernel=(3, 3), strides=(2, 2), pads_low=(1, 1), pads_high=(2, 1), dilations=(1, 1), count_include_pad=True,
+               uncounted_high=(1, 0)),
+        sample(f32t(1, 2, 9), kernel=(3,), strides=(1,), pads_low=(0,), pads_high=(0,), dilations=(2,)),
+        sample(tensor(f16, 1, 2, 4, 4), kernel=(2, 2), strides=(2, 2), pads_low=(0, 0), pads_high=(0, 0), dilations=(1, 1)),
+    )  # fmt: skip
+    cann = "aclnnAvgPool2d"
+
+    def infer(self, *types: TensorType) -> Result:
+        return self.pooled(types[0], self.channels_last)
+
+    def counts(self, spatial: Sequence[int]) -> Array:
+        """[*out]: by how many cells the sum of each window is divided; the product over dimensions of what each one counts."""
+        total = np.ones((), np.int64)
+        for axis, size in enumerate(spatial):
+            low, high = self.pads_low[axis], self.pads_high[axis]
+            first = np.arange(self.out(spatial)[axis]) * self.strides[axis] - low
+            at = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
+            spare = self.uncounted_high[axis] if self.uncounted_high else 0
+            least_, most = (-low, size + high - spare) if self.count_include_pad else (0, size)
+            total = total[..., None] * ((at >= least_) & (at < most)).sum(axis=1)
+        return np.asarray(total)
+
+    def reference(self, *arrays: Array) -> Array:
+        x = np.moveaxis(arrays[0], -1, 1) if self.channels_last else arrays[0]
+        cells = self.windows(x, 0)
+        total = cells.sum(axis=self.window_axes(), dtype=np.float64 if x.dtype == np.float64 else np.float32)
+        y = total / self.counts(x.shape[2:]).astype(total.dtype)
+        return np.asarray(np.moveaxis(y, 1, -1) if self.channels_last else y).astype(x.dtype)
+
+
+class LpPool(Pool, Composite):
+    """The p-norm of each window."""
+
+    p: int = 2
+    signature = "x[n, c, *spatial] -> y[n, c, *out]"
+    samples = (
+        sample(f32t(2, 3, 7, 6), kernel=(3, 2), strides=(2, 2), pads_low=(1, 0), pads_high=(1, 1), dilations=(1, 1)),
+        sample(f32t(1, 2, 9), kernel=(3,), strides=(1,), pads_low=(0,), pads_high=(0,), dilations=(2,), p=3),
+    )
+
+    def infer(self, *types: TensorType) -> Result:
+        return self.pooled(types[0])
+
+    def reference(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        total = (np.abs(self.windows(x, 0)).astype(np.float64) ** self.p).sum(axis=self.window_axes())
+        return np.asarray(total ** (1 / self.p)).astype(x.dtype)
+
+    def decompose(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        power, root, cells = (constant(v, x.dtype) for v in (self.p, 1 / self.p, math.prod(self.kernel)))
+        mean = AvgPool(self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations, count_include_pad=True)
+        return Pow()(Mul()(mean(Pow()(Abs()(x), power)), cells), root)
+
+
+class MaxUnpool(Composite):
+    """Puts each element of `x` at its place in a flat output of zeros: undoes MaxPoolIndices."""
+
+    shape: tuple[int, ...]
+    signature = "x[n, c, *spatial], i64 place[n, c, *spatial] -> y[*shape]"
+    samples = (sample(f32t(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]]), shape=(1, 1, 4, 4)),)
+    cann = "aclnnMaxUnpool2d"
+
+    def infer(self, *types: TensorType) -> Result:
+        return types[0].with_shape(self.shape)
+
+    def reference(self, *arrays: Array) -> Array:
+        x, place = arrays
+        y = np.zeros(math.prod(self.shape), x.dtype)
+        y[place.ravel()] = x.ravel()
+        return y.reshape(self.shape)
+
+    def decompose(self, *inputs: Node) -> Node:
+        x, place = (Reshape((n.type.size,))(n) for n in inputs)
+        zeros = Broadcast((math.prod(self.shape),))(constant(0, x.dtype))
+        return Reshape(self.shape)(ScatterElements(0)(zeros, place, x))
+
+
+def least(dtype: Any) -> Any:
+    """The value that no element is below: what lies outside of a max pool."""
+    found = dtype_of(dtype)
+    return -np.inf if found.is_float else np.iinfo(dtype).min
