@@ -678,6 +678,10 @@ class Builder:
         """A pointer (to `dtype`) that lies in memory at `pointer + offset` 8-byte words."""
         return self.let(Type(dtype, pointer=True), "load_pointer", (self._pointer(pointer).operand, self.index(offset).operand))
 
+    def store_pointer(self, value: Value, pointer: Value, offset: Value | Number = 0) -> None:
+        """Writes the pointer `value` at `pointer + offset` 8-byte words, for `load_pointer` to find."""
+        self.emit(Do("store_pointer", (self._pointer(value).operand, self._pointer(pointer).operand, self.index(offset).operand)))
+
     def load(self, pointer: Value, offset: Value | Number = 0, lanes: int = 1, mask: Value | None = None, aligned: bool = False) -> Value:
         """`lanes` elements at `pointer + offset`; masked-off lanes are not touched and read 0.   aligned: to the vector's size."""
         type = Type(self._pointer(pointer).dtype, lanes)

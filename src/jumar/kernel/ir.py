@@ -106,7 +106,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """An op without a result: `prefetch`, `scatter`."""
+    """An op without a result: `prefetch`, `scatter`, `store_pointer`."""
 
     op: str
     args: tuple[Operand, ...]
