@@ -1,0 +1,1 @@
+"""ONNX files in, graphs out: file -> nodes -> rules -> trace -> segments."""

@@ -1,0 +1,220 @@
+"""Plans: what a call does once it is traced: segments to run, values to look at, and where to go on.
+
+In: segments and demands from trace.py while a call is traced for the first time.  Out: a tree of `Stage`s; later calls walk it without tracing.
+
+A call has one *frame*, a list of arrays that only grows: first the inputs, then what each step appends.  A stage ends in a `Branch`
+(the value in a slot, or the types that a host call gave, decide which stage comes next) or in a `Finish`.  A call that reaches a branch which it is the first to
+take is traced again from the start: everything up to there is in its frame, so nothing runs twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from jumar.base import Array, IRError, TensorType, type_of
+from jumar.frontend.importers.onnx.value import as_array
+from jumar.ir import Graph
+
+Frame = list[Any]  # arrays, and the structures of what host calls gave
+Tree = Any  # arrays of a call: an array, None, or a list of trees
+
+
+class Executable(Protocol):
+    """A compiled graph."""
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+Compile = Callable[[Graph], Executable]
+
+
+class Step(Protocol):
+    """Something that reads slots of a frame and appends its results."""
+
+    def run(self, frame: Frame) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A compiled piece of the model.   inputs: slots that its graph's parameters read."""
+
+    graph: Graph
+    executable: Executable
+    inputs: tuple[int, ...]
+
+    def run(self, frame: Frame) -> None:
+        frame += self.executable.run([frame[i] for i in self.inputs])
+
+
+@dataclass(frozen=True, eq=False)
+class HostCall:
+    """A Python function on trees of arrays: a data-dependent operator, a loop.   inputs: trees with slots, or arrays, as leaves.
+
+    Appends the structure of the result, then its arrays.
+    """
+
+    function: Callable[..., Tree]
+    inputs: Tree
+
+    def run(self, frame: Frame) -> None:
+        at = len(frame)
+        frame.append(None)
+        frame[at] = flatten(self.function(*fill(self.inputs, frame)), frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A leaf of a tree that lies in the frame."""
+
+    index: int
+
+
+@dataclass(eq=False)
+class Branch:
+    """What lies in a slot decides: an array by its bytes, a structure by its types."""
+
+    slot: int
+    stages: dict[Any, Stage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Finish:
+    """The call's results: trees with `Slot`s or arrays as leaves."""
+
+    outputs: list[Tree]
+
+
+@dataclass(eq=False)
+class Stage:
+    """Steps up to the next decision.   end: None while it was never traced to its end."""
+
+    steps: list[Step] = field(default_factory=list)
+    end: Branch | Finish | None = None
+
+
+class Text:
+    """A string array as part of a structure: strings are known while tracing, so their content is part of the key."""
+
+    __slots__ = ("array", "key")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.key = (array.shape, tuple(array.ravel().tolist()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Text) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+Structure = TensorType | Text | None | tuple[Any, ...]  # of a tree; a tuple for a list
+
+
+def flatten(tree: Tree, into: Frame) -> Structure:
+    """Appends the arrays of a tree to a frame; gives the tree's structure, hashable.  Strings stay in the structure."""
+    if tree is None:
+        return None
+    if isinstance(tree, list | tuple):
+        return tuple(flatten(t, into) for t in tree)
+    array = as_array(tree)
+    if array.dtype == object:
+        return Text(array)
+    into.append(array)
+    return type_of(array)
+
+
+def fill(tree: Tree, frame: Frame) -> Tree:
+    """The tree with slots replaced by what lies there."""
+    match tree:
+        case Slot(index=index):
+            return frame[index]
+        case list():
+            return [fill(t, frame) for t in tree]
+    return tree
+
+
+def key_of(content: Any) -> Any:
+    """What identifies the content of a slot."""
+    if isinstance(content, np.ndarray):
+        return (content.shape, content.dtype.name, content.tobytes())
+    return content
+
+
+MAX_STAGES = 256  # ways out of one branch that are remembered
+
+
+class Walk:
+    """One call on its way through the tree.   frame None: compile only, nothing is run.
+
+    It is first walked (`advance`) as far as the tree is known, then handed to a trace, which repeats the way from the root (`replay`) and goes on.
+    """
+
+    def __init__(self, root: Stage, frame: Frame | None) -> None:
+        self.frame = frame
+        self.path = [root]
+        self.stage = 0  # where the trace is: index into path
+        self.step = 0
+        self.used = 0  # slots that the trace has seen
+        self.compiled: list[Segment] = []
+
+    def advance(self) -> Finish | None:
+        """Runs what is known; None where the call must be traced on."""
+        assert self.frame is not None, "only a call with values runs"
+        while True:
+            stage = self.path[-1]
+            for step in stage.steps:
+                step.run(self.frame)
+            match stage.end:
+                case Finish():
+                    return stage.end
+                case Branch() as branch:
+                    found = branch.stages.get(key_of(self.frame[branch.slot]))
+                    if found is None:
+                        return None
+                    self.path.append(found)
+                case _:
+                    return None
+
+    # ---- for the trace ----
+
+    def next_step(self, make: Callable[[], Step]) -> Step:
+        """The step that stands here; made and run where this call is the first."""
+        stage = self.path[self.stage]
+        if self.step < len(stage.steps):
+            step = stage.steps[self.step]
+        else:
+            if stage.end is not None:
+                raise IRError("plan: a trace must repeat the steps of the one before: this is our bug", code="our-bug")
+            step = make()
+            if self.frame is not None:
+                step.run(self.frame)
+            stage.steps.append(step)
+        self.step += 1
+        return step
+
+    def decide(self, slot: int) -> Any:
+        """Ends the stage: the content of a slot, which is returned, decides how to go on."""
+        assert self.frame is not None, "only a call with values decides"
+        stage = self.path[self.stage]
+        if stage.end is None:
+            stage.end = Branch(slot)
+        branch = stage.end
+        if not isinstance(branch, Branch) or branch.slot != slot:
+            raise IRError("plan: a trace must repeat the decisions of the one before: this is our bug", code="our-bug")
+        if self.stage + 1 == len(self.path):
+            while len(branch.stages) >= MAX_STAGES:
+                branch.stages.pop(next(iter(branch.stages)))
+            self.path.append(branch.stages.setdefault(key_of(self.frame[slot]), Stage()))
+        self.stage += 1
+        self.step = 0
+        return self.frame[slot]
+
+    def finish(self, outputs: list[Tree]) -> Finish:
+        stage = self.path[self.stage]
+        stage.end = Finish(outputs)
+        return stage.end
