@@ -10,7 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jumar.base import Dim, DType, OpError, TensorType
+import numpy as np
+
+from jumar.base import Array, Dim, DType, OpError, TensorType, dtype_of
 from jumar.ir import Node, Op, Result
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ class Elementwise(Op):
     """Result element i depends on element i of each input; inputs broadcast as in NumPy and share one element type.
 
     result: element type of the result where it is not that of the inputs (comparisons give bool).
+    `grad` of an elementwise operator returns gradients of the RESULT's shape: autodiff sums them over what was broadcast.
     """
 
     abstract = True
@@ -131,6 +134,12 @@ def normal_axes(name: str, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 def normal_axis(name: str, axis: int, rank: int) -> int:
     """One axis as a non-negative number."""
     return normal_axes(name, (axis,), rank)[0]
+
+
+def wide(x: Array) -> Array:
+    """The array in the type that references and kernels compute in: floats of 16 bits and less as f32, the rest as it is."""
+    dtype = dtype_of(x.dtype)
+    return x.astype(np.float32) if dtype.is_float and dtype.bits < 32 else x
 
 
 def numel(shape: Sequence[Any]) -> int:
