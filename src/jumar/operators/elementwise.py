@@ -19,7 +19,7 @@ from jumar.base import Array, DType, OpError, TensorType, bf16, bool_, dtype_of,
 from jumar.ir import Node, Result, Sample, constant, f32t, sample, tensor
 from jumar.kernel import Builder, Value
 from jumar.kernel import math as kmath
-from jumar.operators.families import Elementwise, broadcast, wide
+from jumar.operators.families import Elementwise, wide
 
 Grads = tuple[Node | None, ...]
 
@@ -32,13 +32,19 @@ def floats(low: float = -2.0, high: float = 2.0) -> tuple[Sample, ...]:
 
 INTEGERS = (sample(tensor(i32, 3, 4)), sample(tensor(i8, 5)), sample(tensor(u8, 5)), sample(tensor(i64)))
 FLOAT_PAIRS = (
-    sample(f32t(2, 5), f32t(5)), sample(f32t(2, 1), f32t(1, 3)), sample(f32t(), f32t(0, 2)),
-    sample(tensor(f16, 9), tensor(f16, 9)), sample(tensor(bf16, 2, 3), tensor(bf16, 1)), sample(tensor(f64, 4), tensor(f64, 1, 4)),
-)  # fmt: skip
+    sample(f32t(2, 5), f32t(5)),
+    sample(f32t(2, 1), f32t(1, 3)),
+    sample(f32t(), f32t(0, 2)),
+    sample(tensor(f16, 9), tensor(f16, 9)),
+    sample(tensor(bf16, 2, 3), tensor(bf16, 1)),
+    sample(tensor(f64, 4), tensor(f64, 1, 4)),
+)
 INTEGER_PAIRS = (
-    sample(tensor(i32, 3, 4), tensor(i32, 4)), sample(tensor(u8, 5), tensor(u8, 5)), sample(tensor(i8, 40), tensor(i8, 1)),
+    sample(tensor(i32, 3, 4), tensor(i32, 4)),
+    sample(tensor(u8, 5), tensor(u8, 5)),
+    sample(tensor(i8, 40), tensor(i8, 1)),
     sample(tensor(i64, 2, 1), tensor(i64, 3)),
-)  # fmt: skip
+)
 BOOL_PAIRS = (sample(tensor(bool_, 2, 5), tensor(bool_, 5)), sample(tensor(bool_), tensor(bool_, 3)))
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -1.5, 2.5, 3e38, -1e-40], np.float32)
 
@@ -586,9 +592,12 @@ class Div(Binary):
     """a / b; integers truncate toward zero, and give 0 for a divisor of 0."""
 
     samples = (
-        sample(f32t(2, 5), f32t(5), low=0.5, high=2), sample(tensor(f16, 9), tensor(f16, 1), low=0.5, high=2), sample(SPECIAL, SPECIAL[::-1].copy()),
-        *INTEGER_PAIRS, sample(np.array([-7, 7, -128, 5], np.int8), np.array([2, -2, -1, 0], np.int8)),
-    )  # fmt: skip
+        sample(f32t(2, 5), f32t(5), low=0.5, high=2),
+        sample(tensor(f16, 9), tensor(f16, 1), low=0.5, high=2),
+        sample(SPECIAL, SPECIAL[::-1].copy()),
+        *INTEGER_PAIRS,
+        sample(np.array([-7, 7, -128, 5], np.int8), np.array([2, -2, -1, 0], np.int8)),
+    )
     cann = "aclnnDiv"
 
     def reference(self, a: Array, b: Array) -> Array:
@@ -619,10 +628,13 @@ class Mod(Binary):
 
     fmod: bool = False
     samples = (
-        sample(f32t(2, 5), f32t(5)), sample(f32t(2, 5), f32t(5), fmod=True), sample(tensor(f16, 9), tensor(f16, 9), fmod=True),
+        sample(f32t(2, 5), f32t(5)),
+        sample(f32t(2, 5), f32t(5), fmod=True),
+        sample(tensor(f16, 9), tensor(f16, 9), fmod=True),
         sample(np.array([-6, 6, 6.0, -6, 0], np.float32), np.array([4, -4, 3, -3, -2], np.float32)),
-        *INTEGER_PAIRS, sample(tensor(i32, 40), tensor(i32, 1), fmod=True),
-    )  # fmt: skip
+        *INTEGER_PAIRS,
+        sample(tensor(i32, 40), tensor(i32, 1), fmod=True),
+    )
     cann = "aclnnRemainderTensorTensor"
 
     def reference(self, a: Array, b: Array) -> Array:
@@ -637,11 +649,12 @@ class Pow(Binary):
     """a to the power of b; integers wrap, and round toward zero where b is negative."""
 
     samples = (
-        sample(f32t(2, 5), f32t(5), low=0.25, high=3), sample(tensor(f16, 9), tensor(f16, 1), low=0.25, high=3),
+        sample(f32t(2, 5), f32t(5), low=0.25, high=3),
+        sample(tensor(f16, 9), tensor(f16, 1), low=0.25, high=3),
         sample(np.array([-2, -2, 0, -0.0, 4, np.inf], np.float32), np.array([3, 0.5, 0, -1, 0.5, 0], np.float32)),
         sample(np.array([2, -3, 1, -1, 7, 0], np.int32), np.array([10, 3, -4, -3, -1, 0], np.int32)),
         sample(np.array([3, 2], np.int64), np.array([39, 63], np.int64)),
-    )  # fmt: skip
+    )
     cann = "aclnnPowTensorTensor"
 
     def reference(self, a: Array, b: Array) -> Array:
@@ -832,9 +845,11 @@ class BitwiseXor(Binary):
 
 
 SHIFTS = (
-    sample(np.array([16, 4, 1, 255], np.uint8), np.array([1, 8, 7, 200], np.uint8)), sample(np.array([-16, 4, -1], np.int8), np.array([1, 9, -3], np.int8)),
-    sample(np.array([[-16], [1 << 40]], np.int64), np.array([1, 64, 63], np.int64)), sample(tensor(i32, 3), np.array(2, np.int32)),
-)  # fmt: skip
+    sample(np.array([16, 4, 1, 255], np.uint8), np.array([1, 8, 7, 200], np.uint8)),
+    sample(np.array([-16, 4, -1], np.int8), np.array([1, 9, -3], np.int8)),
+    sample(np.array([[-16], [1 << 40]], np.int64), np.array([1, 64, 63], np.int64)),
+    sample(tensor(i32, 3), np.array(2, np.int32)),
+)
 
 
 class ShiftLeft(Binary):
@@ -873,10 +888,14 @@ class Select(Elementwise):
 
     signature = "condition[...], a[...], b[...] -> y[...]"
     samples = (
-        sample(tensor(bool_, 2, 5), f32t(2, 5), f32t(5)), sample(tensor(bool_, 3, 1), f32t(), f32t(1, 4)), sample(tensor(bool_), f32t(2), f32t(2)),
-        sample(tensor(bool_, 5), tensor(i64, 5), tensor(i64)), sample(tensor(bool_, 4), tensor(bool_, 4), tensor(bool_, 1)),
-        sample(tensor(bool_, 9), tensor(f16, 9), tensor(f16, 1)), sample(tensor(bool_, 0), tensor(u8, 1), tensor(u8, 1)),
-    )  # fmt: skip
+        sample(tensor(bool_, 2, 5), f32t(2, 5), f32t(5)),
+        sample(tensor(bool_, 3, 1), f32t(), f32t(1, 4)),
+        sample(tensor(bool_), f32t(2), f32t(2)),
+        sample(tensor(bool_, 5), tensor(i64, 5), tensor(i64)),
+        sample(tensor(bool_, 4), tensor(bool_, 4), tensor(bool_, 1)),
+        sample(tensor(bool_, 9), tensor(f16, 9), tensor(f16, 1)),
+        sample(tensor(bool_, 0), tensor(u8, 1), tensor(u8, 1)),
+    )
     cann = "aclnnSWhere"
 
     def check_same_dtype(self, types: Sequence[TensorType]) -> None:
@@ -906,12 +925,22 @@ class Cast(Elementwise):
     rounding: str = "up"
     signature = "x[...] -> y[...]"
     samples = (
-        sample(f32t(2, 5), dtype=i32), sample(f32t(9), dtype=f16), sample(tensor(f16, 9), dtype=f32), sample(f32t(9), dtype=bf16),
-        sample(tensor(bf16, 3), dtype=f64), sample(tensor(i64, 3), dtype=f32), sample(np.array([200, -200, 65535], np.int32), dtype=i8),
-        sample(tensor(bool_, 3), dtype=f32), sample(SPECIAL, dtype=bool_), sample(f32t(), dtype=u8, low=0, high=9), sample(f32t(0), dtype=i64),
-        sample(np.array([1e3, -1e9, np.nan, np.inf, 0.3], np.float32), dtype=f8e4m3fn), sample(SPECIAL, dtype=f8e5m2, saturate=False),
-        sample(tensor(i8, 4), dtype=u16), sample(tensor(i32, 4), dtype=i4),
-    )  # fmt: skip
+        sample(f32t(2, 5), dtype=i32),
+        sample(f32t(9), dtype=f16),
+        sample(tensor(f16, 9), dtype=f32),
+        sample(f32t(9), dtype=bf16),
+        sample(tensor(bf16, 3), dtype=f64),
+        sample(tensor(i64, 3), dtype=f32),
+        sample(np.array([200, -200, 65535], np.int32), dtype=i8),
+        sample(tensor(bool_, 3), dtype=f32),
+        sample(SPECIAL, dtype=bool_),
+        sample(f32t(), dtype=u8, low=0, high=9),
+        sample(f32t(0), dtype=i64),
+        sample(np.array([1e3, -1e9, np.nan, np.inf, 0.3], np.float32), dtype=f8e4m3fn),
+        sample(SPECIAL, dtype=f8e5m2, saturate=False),
+        sample(tensor(i8, 4), dtype=u16),
+        sample(tensor(i32, 4), dtype=i4),
+    )
     cann = "aclnnCast"
 
     def infer(self, *types: TensorType) -> Result:

@@ -1,0 +1,525 @@
+"""Movement operators: reshape, transpose, slice, pad, join, gather and scatter; elements move, nothing is computed.
+
+In: nodes and static numbers (shapes, permutations, bounds) as attributes.  Out: definitions; the importer resolves every runtime
+size into those attributes, so nothing here looks at the value of a shape tensor.
+"""
+# mypy: disable-error-code="override"
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, DType, OpError, TensorType, bool_, dtype_of, f16, f32, i8, i32, i64, u8
+from jumar.ir import Node, Result, constant, f32t, find_op, sample, tensor
+from jumar.operators.elementwise import Grads, convert
+from jumar.operators.families import Movement, Source, broadcast, normal_axis, numel
+
+
+# ------------------------------------------------------------------------------------------------- the shape changes
+class Reshape(Movement):
+    """The same elements in row-major order under another shape of as many."""
+
+    shape: tuple[int, ...]
+    signature = "x[...] -> y[*shape]"
+    samples = (
+        sample(f32t(2, 6), shape=(3, 4)),
+        sample(f32t(2, 3, 4), shape=(24,)),
+        sample(f32t(1), shape=()),
+        sample(f32t(0, 3), shape=(3, 0)),
+        sample(tensor(i8, 4), shape=(1, 2, 2)),
+    )
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if numel(self.shape) != x.size or any(d < 0 for d in self.shape):
+            raise OpError(f"reshape: shape must hold {x.size} elements, got {list(self.shape)} for {x}", code="reshape-size")
+        return x.with_shape(self.shape)
+
+    def reference(self, x: Array) -> Array:
+        return x.reshape(self.shape)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (reshape(dy, x.shape),)
+
+
+class Transpose(Movement):
+    """Dimension i of the result is dimension perm[i] of x."""
+
+    perm: tuple[int, ...]
+    signature = "x[...] -> y[...]"
+    samples = (
+        sample(f32t(2, 3), perm=(1, 0)),
+        sample(f32t(2, 3, 4, 5), perm=(0, 2, 3, 1)),
+        sample(f32t(), perm=()),
+        sample(tensor(f16, 2, 3, 4), perm=(2, 0, 1)),
+        sample(tensor(u8, 3, 0, 2), perm=(2, 1, 0)),
+        sample(tensor(i64, 40, 33), perm=(1, 0)),
+    )
+    cann = "aclnnPermute"
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if sorted(self.perm) != list(range(x.rank)):
+            raise OpError(f"transpose: perm must be an order of 0..{x.rank - 1}, got {self.perm}", code="perm")
+        return x.with_shape(x.shape[p] for p in self.perm)
+
+    def reference(self, x: Array) -> Array:
+        return x.transpose(self.perm)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (transpose(dy, tuple(self.perm.index(i) for i in range(len(self.perm)))),)
+
+
+class Broadcast(Movement):
+    """x repeated along its dimensions of size 1, and along new ones in front, up to `shape`."""
+
+    shape: tuple[int, ...]
+    signature = "x[...] -> y[*shape]"
+    samples = (
+        sample(f32t(3, 1), shape=(2, 3, 4)),
+        sample(f32t(), shape=(2, 2)),
+        sample(tensor(i64, 2, 1), shape=(2, 0)),
+        sample(tensor(bool_, 3), shape=(3,)),
+    )
+    cann = "aclnnExpand"
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if broadcast(self.name, x.shape, self.shape) != self.shape:
+            raise OpError(f"broadcast: x must broadcast to {list(self.shape)}, got {x}", code="broadcast")
+        return x.with_shape(self.shape)
+
+    def reference(self, x: Array) -> Array:
+        return np.broadcast_to(x, self.shape)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (sum_to(dy, x.shape),)
+
+
+class BitCast(Movement):
+    """The bits of x read as another element type of the same width."""
+
+    dtype: DType
+    signature = "x[...] -> y[...]"
+    samples = (
+        sample(f32t(2, 3), dtype=i32),
+        sample(tensor(i8, 4), dtype=u8),
+        sample(tensor(f16, 0), dtype=f16),
+        sample(tensor(i32), dtype=f32, low=0),
+    )
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if x.dtype.bits != self.dtype.bits or "s" in (x.dtype.kind, self.dtype.kind):
+            raise OpError(f"bit_cast: dtype must have the {x.dtype.bits} bits of {x.dtype}, got {self.dtype}", code="bit-cast")
+        return x.with_dtype(self.dtype)
+
+    def reference(self, x: Array) -> Array:
+        bits = self.dtype.bits
+        code = np.ascontiguousarray(x).reshape(x.shape).view(np.uint8 if bits < 8 else np.dtype(f"V{bits // 8}"))
+        if bits < 8:
+            code = code & np.uint8((1 << bits) - 1)
+            if self.dtype.kind == "i":
+                return convert(code, self.dtype)
+        return code.view(self.dtype.numpy)
+
+
+# -------------------------------------------------------------------------------------------------- parts and wholes
+class Slice(Movement):
+    """From start to before stop by step, for each dimension; a negative step ends at stop -1 for the first element."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    steps: tuple[int, ...]
+    signature = "x[...] -> y[...]"
+    samples = (
+        sample(f32t(4, 6), starts=(1, 0), stops=(3, 6), steps=(1, 2)),
+        sample(f32t(5), starts=(4,), stops=(-1,), steps=(-2,)),
+        sample(tensor(i64, 3, 4), starts=(1, 3), stops=(1, 0), steps=(1, -1)),
+        sample(f32t(), starts=(), stops=(), steps=()),
+        sample(tensor(f16, 2, 3, 8), starts=(0, 1, 2), stops=(2, 2, 7), steps=(1, 1, 1)),
+    )
+    cann = "aclnnSliceV2"
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if not len(self.starts) == len(self.stops) == len(self.steps) == x.rank or 0 in self.steps:
+            raise OpError(f"slice: starts, stops and steps must name all {x.rank} dimensions, steps but 0, got {self}", code="slice-bounds")
+        for d, (start, stop, step) in zip(x.dims, zip(self.starts, self.stops, self.steps)):
+            if not (0 <= start <= d and (0 <= stop <= d if step > 0 else -1 <= stop <= d)):
+                raise OpError(f"slice: bounds must lie within {x}, got {self}", code="slice-bounds")
+        return x.with_shape(len(range(*bounds)) for bounds in zip(self.starts, self.stops, self.steps))
+
+    def reference(self, x: Array) -> Array:
+        return x[self.slices]
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """As Python's slices, where a stop below zero would count from the end."""
+        return tuple(slice(a, None if b < 0 else b, s) for a, b, s in zip(self.starts, self.stops, self.steps))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        if any(s != 1 for s in self.steps):
+            index = np.arange(math.prod(x.shape)).reshape(x.shape)[self.slices].reshape(-1)
+            zeros = constant(np.zeros(math.prod(x.shape)), x.dtype)
+            flat = ScatterElements(0, "add")(zeros, constant(index), reshape(dy, (index.size,)))
+            return (reshape(flat, x.shape),)
+        high = tuple(d - b for d, b in zip(x.shape, self.stops))
+        return (Pad(self.starts, high)(dy),)
+
+
+class Pad(Movement):
+    """x with `low` more elements before and `high` after it in each dimension.
+
+    mode: constant (`value`), edge (the last element), reflect (without the edge), wrap (periodic).
+    """
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    mode: str = "constant"
+    value: float | int | bool = 0
+    signature = "x[...] -> y[...]"
+    samples = (
+        sample(f32t(2, 3), low=(0, 1), high=(2, 0), value=1.5),
+        sample(f32t(3, 4), low=(2, 1), high=(1, 3), mode="reflect"),
+        sample(tensor(i64, 3), low=(4,), high=(5,), mode="wrap"),
+        sample(f32t(2, 2), low=(1, 0), high=(0, 3), mode="edge"),
+        sample(f32t(), low=(), high=()),
+        sample(f32t(0), low=(1,), high=(2,)),
+        sample(tensor(bool_, 3), low=(1,), high=(0,), value=True),
+    )
+    cann = "aclnnConstantPadNd"
+
+    def infer(self, *types: TensorType) -> Result:
+        (x,) = types
+        if self.mode not in ("constant", "edge", "reflect", "wrap"):
+            raise OpError(f"pad: mode must be constant, edge, reflect or wrap, got {self.mode!r}", code="pad-mode")
+        if not len(self.low) == len(self.high) == x.rank or any(p < 0 for p in (*self.low, *self.high)):
+            raise OpError(f"pad: low and high must be {x.rank} numbers from 0 up, got {self.low} and {self.high}", code="pad-sizes")
+        return x.with_shape(d + a + b for d, a, b in zip(x.dims, self.low, self.high))
+
+    def reference(self, x: Array) -> Array:
+        widths = tuple(zip(self.low, self.high))
+        if self.mode == "constant":
+            filler: Any = convert(np.asarray(self.value), dtype_of(x.dtype)) if x.dtype != object else ""
+            return np.pad(x, widths, constant_values=filler) if widths else x
+        return np.pad(x, widths, mode=self.mode) if widths else x  # type: ignore[call-overload,no-any-return]
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        if self.mode != "constant":
+            return (None,)
+        return (Slice(self.low, tuple(a + d for a, d in zip(self.low, x.shape)), (1,) * x.rank)(dy),)
+
+
+class Concat(Movement):
+    """The inputs one after another along `axis`."""
+
+    axis: int
+    signature = "x[...]... -> y[...]"
+    samples = (
+        sample(f32t(2, 3), f32t(2, 1), axis=1),
+        sample(f32t(1, 2), f32t(3, 2), f32t(0, 2), axis=-2),
+        sample(tensor(i64, 2), axis=0),
+        sample(tensor(f16, 2, 3, 2), tensor(f16, 2, 3, 4), axis=2),
+        sample(tensor(bool_, 2), tensor(bool_, 2), axis=0),
+    )
+    cann = "aclnnCat"
+
+    def infer(self, *types: TensorType) -> Result:
+        first = types[0]
+        axis = normal_axis(self.name, self.axis, first.rank)
+        for t in types:
+            others = (t.rank, t.dtype, t.shape[:axis], t.shape[axis + 1 :])
+            if others != (first.rank, first.dtype, first.shape[:axis], first.shape[axis + 1 :]):
+                raise OpError(
+                    f"concat: inputs must differ in dimension {axis} only, got {' and '.join(map(str, types))}", code="concat-shapes"
+                )
+        total = sum(t.dims[axis] for t in types)
+        return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+    def reference(self, *x: Array) -> Array:
+        return np.concatenate(x, self.axis)
+
+    def grad(self, *nodes: Node) -> Grads:
+        *inputs, y, dy = nodes
+        axis, at, pieces = normal_axis(self.name, self.axis, y.rank), 0, []
+        for x in inputs:
+            pieces.append(slice_axis(dy, axis, at, at + x.shape[axis]))
+            at += x.shape[axis]
+        return tuple(pieces)
+
+
+# ------------------------------------------------------------------------------------------------ gather and scatter
+INDICES = np.array([[0, -1], [2, 1]], np.int64)
+
+
+class Gather(Movement):
+    """x's slices along `axis` at the indices, as numpy.take; a negative index counts from the end."""
+
+    axis: int = 0
+    signature = "x[...], indices[...] -> y[...]"
+    samples = (
+        sample(f32t(3, 4), INDICES),
+        sample(f32t(2, 3, 2), INDICES.astype(np.int32), axis=1),
+        sample(f32t(4, 3), np.array(-1), axis=-1),
+        sample(tensor(i8, 5), np.array([4, 0, 0])),
+        sample(tensor(f16, 3, 0), np.array([1])),
+        sample(f32t(3, 2), np.zeros((0,), np.int64)),
+    )
+    cann = "aclnnGatherV2"
+
+    def infer(self, *types: TensorType) -> Result:
+        x, indices = types
+        check_indices(self.name, indices)
+        axis = normal_axis(self.name, self.axis, x.rank)
+        return x.with_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+    def reference(self, x: Array, indices: Array) -> Array:
+        return np.take(x, indices, self.axis)
+
+    def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
+        axis = normal_axis(self.name, self.axis, x.rank)
+        if axis != 0:
+            front = (axis, *(i for i in range(x.rank) if i != axis))
+            dy_front = (*range(axis, axis + indices.rank), *range(axis), *range(axis + indices.rank, dy.rank))
+            moved = Gather(0).grad(transpose(x, front), indices, y, transpose(dy, dy_front))[0]
+            assert moved is not None, "gather along the first axis has a gradient"
+            return transpose(moved, tuple(front.index(i) for i in range(x.rank))), None
+        zeros = Broadcast(x.shape)(constant(0, x.dtype))
+        return ScatterNd("add")(zeros, reshape(indices, (*indices.shape, 1)), dy), None
+
+
+class GatherElements(Movement):
+    """y[i, j, k] = x[i, indices[i, j, k], k] for axis 1; likewise for others.  Indices may be smaller than x beside the axis."""
+
+    axis: int = 0
+    signature = "x[...], indices[...] -> y[...]"
+    samples = (
+        sample(f32t(3, 2), INDICES, axis=0),
+        sample(f32t(2, 3), INDICES, axis=-1),
+        sample(tensor(i64, 4), np.array([3, -4], np.int32)),
+        sample(f32t(3, 5), INDICES, axis=0),
+    )
+    cann = "aclnnGather"
+
+    def infer(self, *types: TensorType) -> Result:
+        x, indices = types
+        check_indices(self.name, indices)
+        axis = normal_axis(self.name, self.axis, x.rank)
+        if x.rank != indices.rank or any(a < b for i, (a, b) in enumerate(zip(x.dims, indices.dims)) if i != axis):
+            raise OpError(f"gather_elements: indices must fit into x beside dimension {axis}, got {x} and {indices}", code="gather-shapes")
+        return x.with_shape(indices.shape)
+
+    def reference(self, x: Array, indices: Array) -> Array:
+        return x[element_index(x, indices, self.axis)]
+
+    def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
+        zeros = Broadcast(x.shape)(constant(0, x.dtype))
+        return ScatterElements(self.axis, "add")(zeros, indices, dy), None
+
+
+def element_index(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
+    """The NumPy index of x's elements that `indices` name along `axis`."""
+    grid = list(np.indices(indices.shape, sparse=True))
+    grid[axis] = indices
+    return tuple(grid)
+
+
+class GatherNd(Movement):
+    """x at the index tuples in the last dimension of the indices, for each of the first `batch_dims` dimensions apart."""
+
+    batch_dims: int = 0
+    signature = "x[...], indices[..., n] -> y[...]"
+    samples = (
+        sample(f32t(3, 3), INDICES),
+        sample(f32t(3, 2, 2), INDICES[:, :1]),
+        sample(f32t(2, 3, 2), np.array([[1], [-1]]), batch_dims=1),
+        sample(tensor(i32, 2, 2), np.zeros((0, 2), np.int64)),
+        sample(tensor(f16, 2, 3), np.array([[[1]], [[0]]]), batch_dims=1),
+    )
+    cann = "aclnnGatherNd"
+
+    def infer(self, *types: TensorType) -> Result:
+        x, indices = types
+        check_indices(self.name, indices)
+        b = self.batch_dims
+        if indices.rank <= b or x.shape[:b] != indices.shape[:b] or b + indices.dims[-1] > x.rank:
+            raise OpError(
+                f"gather_nd: indices must name dimensions of x after {b} shared ones, got {x} and {indices}", code="gather-shapes"
+            )
+        return x.with_shape((*indices.shape[:-1], *x.shape[b + indices.dims[-1] :]))
+
+    def reference(self, x: Array, indices: Array) -> Array:
+        b = self.batch_dims
+        batch = np.indices(indices.shape[:b])
+        batch = [g.reshape(*g.shape, *(1,) * (indices.ndim - 1 - b)) for g in batch]
+        result: Array = x[(*batch, *np.moveaxis(indices, -1, 0))]
+        return result
+
+
+def _scattered(into: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    result = into.copy()
+    if reduction == "none":
+        result[index] = updates
+    else:
+        SCATTER[reduction].at(result, index, updates)
+    return result
+
+
+SCATTER: dict[str, Any] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+class ScatterElements(Movement):
+    """x with updates[i, j, k] put at [i, indices[i, j, k], k] for axis 1; likewise for others.   reduction: none, add, mul, min, max."""
+
+    axis: int = 0
+    reduction: str = "none"
+    signature = "x[...], indices[...], updates[...] -> y[...]"
+    samples = (
+        sample(f32t(3, 2), np.array([[0, -1], [2, 1]]), f32t(2, 2)),
+        sample(f32t(2, 3), INDICES, f32t(2, 2), axis=-1),
+        sample(f32t(4), np.array([1, 1, -3]), f32t(3), reduction="add"),
+        sample(tensor(i64, 4), np.array([1, 1]), tensor(i64, 2), reduction="mul"),
+        sample(f32t(4), np.array([1, 1]), f32t(2), reduction="max"),
+        sample(f32t(4), np.array([0, 0]), f32t(2), reduction="min"),
+        sample(f32t(4), np.zeros((0,), np.int64), f32t(0)),
+    )
+    cann = "aclnnScatter"
+
+    def infer(self, *types: TensorType) -> Result:
+        x, indices, updates = types
+        check_indices(self.name, indices)
+        check_reduction(self.name, self.reduction)
+        normal_axis(self.name, self.axis, x.rank)
+        if indices.shape != updates.shape or x.rank != indices.rank or x.dtype != updates.dtype:
+            raise OpError(
+                f"scatter_elements: updates must be {x.dtype} of the shape of indices, got {updates} and {indices}", code="scatter-shapes"
+            )
+        return x
+
+    def reference(self, x: Array, indices: Array, updates: Array) -> Array:
+        return _scattered(x, element_index(x, indices, self.axis), updates, self.reduction)
+
+    def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
+        if self.reduction == "add":
+            return dy, None, GatherElements(self.axis)(dy, indices)
+        if self.reduction == "none":  # as if no element were written twice
+            zeros = Broadcast(updates.shape)(constant(0, x.dtype))
+            return ScatterElements(self.axis)(dy, indices, zeros), None, GatherElements(self.axis)(dy, indices)
+        return None, None, None
+
+
+class ScatterNd(Movement):
+    """x with the updates put at the index tuples in the last dimension of the indices.   reduction: none, add, mul, min, max."""
+
+    reduction: str = "none"
+    signature = "x[...], indices[..., n], updates[...] -> y[...]"
+    samples = (
+        sample(f32t(3, 2), np.array([[1], [-1]]), f32t(2, 2)),
+        sample(f32t(3, 3), np.array([[0, 1], [2, 2], [0, 1]]), f32t(3), reduction="add"),
+        sample(tensor(i32, 4), np.array([[1], [1]]), tensor(i32, 2), reduction="mul"),
+        sample(f32t(4), np.array([[3]]), f32t(1), reduction="max"),
+        sample(f32t(4), np.array([[3], [3]]), f32t(2), reduction="min"),
+        sample(tensor(f16, 2, 2), np.zeros((0, 1), np.int64), tensor(f16, 0, 2)),
+    )
+    cann = "aclnnScatterNd"
+
+    def infer(self, *types: TensorType) -> Result:
+        x, indices, updates = types
+        check_indices(self.name, indices)
+        check_reduction(self.name, self.reduction)
+        if indices.rank < 1 or indices.dims[-1] > x.rank:
+            raise OpError(f"scatter_nd: indices must name dimensions of x, got {x} and {indices}", code="scatter-shapes")
+        expected = (*indices.shape[:-1], *x.shape[indices.dims[-1] :])
+        if updates.shape != expected or updates.dtype != x.dtype:
+            raise OpError(f"scatter_nd: updates must be {x.dtype}{list(expected)}, got {updates}", code="scatter-shapes")
+        return x
+
+    def reference(self, x: Array, indices: Array, updates: Array) -> Array:
+        return _scattered(x, tuple(np.moveaxis(indices, -1, 0)), updates, self.reduction)
+
+    def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
+        if self.reduction == "add":
+            return dy, None, GatherNd()(dy, indices)
+        if self.reduction == "none":  # as if no element were written twice
+            zeros = Broadcast(updates.shape)(constant(0, x.dtype))
+            return ScatterNd()(dy, indices, zeros), None, GatherNd()(dy, indices)
+        return None, None, None
+
+
+def check_indices(name: str, indices: TensorType) -> None:
+    """Indices are integers of 32 or 64 bits."""
+    if indices.dtype not in (i32, i64):
+        raise OpError(f"{name}: indices must be i32 or i64, got {indices}", code="dtype-mismatch")
+
+
+def check_reduction(name: str, reduction: str) -> None:
+    """A scatter overwrites or combines in one of four ways."""
+    if reduction != "none" and reduction not in SCATTER:
+        raise OpError(f"{name}: reduction must be none, {', '.join(SCATTER)}, got {reduction!r}", code="scatter-reduction")
+
+
+class Iota(Source):
+    """The position along `axis`: 0, 1, 2 ...; the same in all other dimensions."""
+
+    shape: tuple[int, ...]
+    axis: int = 0
+    dtype: DType = i64
+    signature = "-> y[*shape]"
+    samples = (
+        sample(shape=(5,)),
+        sample(shape=(2, 3), axis=-1, dtype=f32),
+        sample(shape=(3, 1), axis=0, dtype=i32),
+        sample(shape=(0, 2), axis=1),
+    )
+    cann = "aclnnArange"
+
+    def infer(self, *types: TensorType) -> Result:
+        normal_axis(self.name, self.axis, len(self.shape))
+        return TensorType(self.shape, self.dtype)
+
+    def reference(self, *arrays: Array) -> Array:
+        axis = normal_axis(self.name, self.axis, len(self.shape))
+        column = np.arange(self.shape[axis]).reshape(-1, *(1,) * (len(self.shape) - 1 - axis))
+        return np.broadcast_to(column, self.shape)
+
+
+# ---------------------------------------------------------------------------------------------------------- formulas
+def reshape(x: Node, shape: tuple[int, ...]) -> Node:
+    """x under another shape; x itself where it has it."""
+    return x if x.shape == tuple(shape) else Reshape(tuple(shape))(x)
+
+
+def transpose(x: Node, perm: tuple[int, ...]) -> Node:
+    """x with its dimensions in another order; x itself where it is that order."""
+    return x if tuple(perm) == tuple(range(x.rank)) else Transpose(tuple(perm))(x)
+
+
+def broadcast_to(x: Node, shape: tuple[int, ...]) -> Node:
+    """x repeated up to a shape; x itself where it has it."""
+    return x if x.shape == tuple(shape) else Broadcast(tuple(shape))(x)
+
+
+def slice_axis(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
+    """x from start to before stop along one axis; x itself where that is all.  Bounds as in `Slice`."""
+    if (start, stop, step) == (0, x.shape[axis], 1):
+        return x
+    starts, stops, steps = [0] * x.rank, list(x.shape), [1] * x.rank
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return Slice(tuple(starts), tuple(stops), tuple(steps))(x)
+
+
+def concat(xs: list[Node] | tuple[Node, ...], axis: int) -> Node:
+    """The nodes one after another along an axis; the node itself where it is one."""
+    return xs[0] if len(xs) == 1 else Concat(axis)(*xs)
+
+
+def sum_to(x: Node, shape: tuple[int, ...]) -> Node:
+    """x summed over what broadcasting would add to `shape`: the adjoint of `broadcast_to`."""
+    extra = x.rank - len(shape)
+    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if d == 1 and x.shape[i + extra] != 1))
+    total = find_op("reduce_sum")(axes=axes)(x) if axes else x  # by name: reduction.py builds on this file
+    return reshape(total, shape)
