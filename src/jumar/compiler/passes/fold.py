@@ -1,0 +1,103 @@
+"""Constant folding: what depends on constants alone is computed once, by the operators' references.
+
+In: any graph.  Out: the same graph with constants in those places.  A value that is much larger than what it is made from stays an
+operator (a broadcast of one number to a whole mask), unless only folded values read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jumar.base import TensorType, event
+from jumar.ir import Constant, Data, Get, Graph, Node, Param, apply, evaluate
+
+
+@dataclass(frozen=True)
+class Fold:
+    """max_growth_nbytes: a constant that is larger than this and than all that it is made from is not made."""
+
+    max_growth_nbytes: int = 1 << 20
+    name = "fold"
+
+    def __call__(self, graph: Graph) -> Graph:
+        known = _known(graph)
+        if not known:
+            return graph
+        values: dict[Node, Any] = {}
+        new: dict[Node, Node] = {p: p for p in graph.params}
+        count = 0
+        for node in graph.nodes:
+            if node in new or (node in known and not isinstance(node.op, Constant)):
+                continue
+            new[node] = self._successor(node, new, known, values)
+        outputs = [self._value(o, new, known, values) for o in graph.outputs]
+        result = graph.with_outputs(outputs)
+        count = graph.count() - result.count()
+        if count:
+            event("fold", folded=count)
+        return result
+
+    def _successor(self, node: Node, new: dict[Node, Node], known: set[Node], values: dict[Node, Any]) -> Node:
+        inputs = tuple(self._value(i, new, known, values) for i in node.inputs)
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            return node
+        return Node(node.op, inputs, node.type, node.loc)
+
+    def _value(self, node: Node, new: dict[Node, Node], known: set[Node], values: dict[Node, Any]) -> Node:
+        """The successor of a node that is read by something that is not folded."""
+        if node in new:
+            return new[node]
+        assert node in known, "only known nodes are left for later"
+        if self._grows(node):
+            found = self._successor(node, new, known, values)
+        else:
+            found = apply(Constant(Data(_evaluate(node, values))), loc=node.loc)
+        new[node] = found
+        return found
+
+    def _grows(self, node: Node) -> bool:
+        if not isinstance(node.type, TensorType):
+            return True
+        made_from = sum(i.type.nbytes for i in node.inputs if isinstance(i.type, TensorType))
+        return node.type.nbytes > max(self.max_growth_nbytes, made_from)
+
+
+def _known(graph: Graph) -> set[Node]:
+    """Nodes that depend on constants alone."""
+    known: set[Node] = set()
+    for node in graph.nodes:
+        if isinstance(node.op, Param) or getattr(node.op, "data_dependent", False) or getattr(node.op, "stateful", False):
+            continue
+        if all(i in known for i in node.inputs):
+            known.add(node)
+    return known
+
+
+def _evaluate(root: Node, values: dict[Node, Any]) -> Any:
+    """The value of a known node; iterative, since chains may be deep."""
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in values:
+            stack.pop()
+            continue
+        missing = [i for i in node.inputs if i not in values]
+        if missing:
+            stack.extend(missing)
+            continue
+        values[node] = evaluate(node, [values[i] for i in node.inputs])
+        stack.pop()
+    return values[root]
+
+
+def fold_node(node: Node) -> Node | None:
+    """The constant of a node whose inputs are constants, where it is small; for rules that make such nodes."""
+    if isinstance(node.op, Constant | Param | Get) or not node.inputs or not isinstance(node.type, TensorType):
+        return None
+    arrays = [i.array for i in node.inputs]
+    if any(a is None for a in arrays) or node.type.nbytes > max(1 << 20, *(a.nbytes for a in arrays if a is not None)):
+        return None
+    return apply(Constant(Data(np.asarray(evaluate(node, arrays)))), loc=node.loc)
