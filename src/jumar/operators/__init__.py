@@ -1,0 +1,61 @@
+"""The operator library: every definition, and every schedule by which a target runs it.
+
+Importing this room fills `ir.REGISTRY` and `SCHEDULES`.  Operators are classes (`Exp`); the functions beside them (`exp`, `add`, `select`,
+`reshape` ...) apply them to nodes and plain numbers, so that decompositions, gradients and importer rules read as formulas.
+"""
+
+# isort: off
+from jumar.operators.families import (  # fmt: skip
+    Composite, Contraction, Elementwise, Movement, Reduction, Source, Special, normal_axes, normal_axis, numel, wide,
+)  # fmt: skip
+from jumar.operators.elementwise import (  # fmt: skip
+    Abs, Acos, Acosh, Add, And, Asin, Asinh, Atan, Atanh, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Cos, Cosh, Div,
+    Equal, Erf, Exp, Expm1, Floor, FloorDiv, Greater, GreaterEqual, Identity, IsInf, IsNan, Less, LessEqual, Log, Log1p, Maximum,
+    Minimum, Mod, Mul, Neg, Not, NotEqual, Or, Pow, Reciprocal, Relu, Round, Rsqrt, Select, ShiftLeft, ShiftRight, Sigmoid, Sign, Sin,
+    Sinh, Sqrt, Square, Sub, Tan, Tanh, Trunc, Xor, add, cast, convert, cos, cosh, div, equal, exp, greater, greater_equal, less,
+    less_equal, log, maximum, minimum, mul, neg, number, power, select, sign, sin, sinh, sqrt, square, sub,
+)  # fmt: skip
+from jumar.operators.activation import (  # fmt: skip
+    Celu, Clip, Elu, Gelu, HardSigmoid, HardSwish, LeakyRelu, Mish, PRelu, Selu, Silu, Softplus, Softsign, ThresholdedRelu,
+)  # fmt: skip
+from jumar.operators.reduction import (  # fmt: skip
+    ArgMax, ArgMin, CumProd, CumSum, ReduceAll, ReduceAny, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
+)  # fmt: skip
+from jumar.operators.movement import (  # fmt: skip
+    BitCast, Broadcast, Concat, Gather, GatherElements, GatherNd, Iota, Pad, Reshape, ScatterElements, ScatterNd, Slice, Transpose,
+    broadcast_to, concat, reshape, slice_axis, sum_to, transpose,
+)  # fmt: skip
+from jumar.operators.contraction import Conv, ConvTranspose, Einsum, MatMul
+from jumar.operators.pooling import AvgPool, LpPool, MaxPool, MaxPoolIndices, MaxUnpool
+from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax
+from jumar.operators.attention import Attention, LinearAttention, RotaryEmbedding
+from jumar.operators.recurrent import Gru, Lstm, Rnn
+from jumar.operators.quantize import Dequantize, Quantize, bounds
+from jumar.operators.random import Bernoulli, Multinomial, RandomNormal, RandomUniform
+from jumar.operators.image import Col2Im, DeformConv, GridSample, MaxRoiPool, Resize, RoiAlign
+from jumar.operators.fused import Fused
+from jumar.operators.schedule import (  # fmt: skip
+    Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
+)  # fmt: skip
+from jumar.operators.cpu import group  # last: schedules read the definitions; importing them registers them
+# isort: on
+
+__all__ = [
+    "Abs", "Acos", "Acosh", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention", "AvgPool",
+    "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast_to",
+    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Concat", "concat", "Contraction", "Conv", "convert",
+    "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv", "Dequantize", "Div", "div", "Einsum",
+    "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor", "FloorDiv", "Fused", "Gather",
+    "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "group", "GroupNorm",
+    "Gru", "HardSigmoid", "HardSwish", "Identity", "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
+    "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
+    "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod",
+    "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or",
+    "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll",
+    "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "Relu", "Reshape", "reshape",
+    "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule",
+    "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin",
+    "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square",
+    "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "Transpose", "transpose",
+    "Trunc", "wide", "Xor",
+]  # fmt: skip
