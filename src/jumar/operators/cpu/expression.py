@@ -128,7 +128,11 @@ def accumulate_dtype(dtype: DType) -> DType:
 
 def load(k: Builder, pointer: Value, offset: Value | int, lanes: int = 1, mask: Value | None = None) -> Value:
     """Elements in their compute type, from a pointer to their memory type."""
-    value = k.load(pointer, offset, lanes, mask)
+    return widen(k, k.load(pointer, offset, lanes, mask))
+
+
+def widen(k: Builder, value: Value) -> Value:
+    """The value in its compute type."""
     return k.convert(value, compute_dtype(value.dtype))
 
 

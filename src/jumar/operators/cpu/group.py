@@ -1,0 +1,44 @@
+"""Dispatch: which schedule a node or a fused group gets.
+
+In: a node of the final graph.  Out: its tasks.  A group is a loop nest (`region.py`), pointwise or in rows.
+"""
+
+from __future__ import annotations
+
+from jumar.device import Target
+from jumar.ir import Node
+from jumar.operators.cpu.pointwise import lower_pointwise
+from jumar.operators.cpu.region import Region, region_of
+from jumar.operators.families import Composite, Elementwise, Reduction
+from jumar.operators.fused import Fused
+from jumar.operators.movement import Broadcast
+from jumar.operators.reduction import ArgMax, ArgMin
+from jumar.operators.schedule import Lowered, Place, TaskArg, schedule
+
+
+@schedule("cpu", Elementwise, Reduction, Composite, ArgMax, ArgMin, Broadcast)
+def lower_node(node: Node, target: Target) -> Lowered | None:
+    """One operator as a loop nest; None where it is none."""
+    if isinstance(node.type, tuple):
+        return None
+    region = region_of([node], node.inputs)
+    places: dict[Node, TaskArg] = {i: Place(i) for i in node.inputs}
+    return region and lower_region(region, {**places, node: Place(node)}, target, str(node.op))
+
+
+@schedule("cpu", Fused)
+def lower_fused(node: Node, target: Target) -> Lowered | None:
+    """A group: its body as a loop nest."""
+    assert isinstance(node.op, Fused), "registered for Fused"
+    body = node.op.body
+    region = region_of(body.outputs)
+    if region is None:
+        return None
+    places: dict[Node, TaskArg] = {p: Place(i) for p, i in zip(body.params, node.inputs, strict=True)}
+    places |= {t.node: Place(node, 0, i) for i, t in enumerate(region.targets)}
+    return lower_region(region, places, target, body.name)
+
+
+def lower_region(region: Region, places: dict[Node, TaskArg], target: Target, label: str) -> Lowered | None:
+    """The tasks of a loop nest."""
+    return lower_pointwise(region, places, target, label)
