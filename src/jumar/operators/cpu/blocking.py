@@ -1,0 +1,148 @@
+"""Blocking: how the work of a contraction is cut into chunks and blocks that fit the caches.
+
+In: sizes of a contraction, a tile, a target.  Out: `Blocks`, the numbers that gemm.py's kernel takes as arguments.
+
+What is cut and why.  k: a panel block of B (k x 16) stays in L1 while the tiles of rows pass over it.  Rows: the block of A for one block
+of k stays in L2 while the panels pass over it.  Panels: so that a chunk's part of B stays in L2 when neighbouring chunks share it.
+Then chunks are made smaller until every core has several, since the other core may be busy with something else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jumar.device import Target
+from jumar.operators.cpu.microkernel import FULL, SMALL, UNROLL, Tile
+
+DEPTH = 256  # steps of k in a block: 16 kB of B in f32
+LEAST_FLOPS = 400_000  # of a chunk: some microseconds, so that handing it out costs little
+CHUNKS = 6  # that each core should have at least
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The cut of one contraction.   panels are columns of a tile; taps are those of a convolution's window, 1 for a matrix product."""
+
+    rows: int
+    columns: int
+    depth: int
+    taps: int
+    row_block: int
+    panel_block: int
+    tap_block: int
+    depth_block: int
+    tile: Tile
+    batches: int = 1
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // self.tile.columns)
+
+    @property
+    def row_blocks(self) -> int:
+        return -(-self.rows // self.row_block)
+
+    @property
+    def panel_blocks(self) -> int:
+        return -(-self.panels // self.panel_block)
+
+    @property
+    def chunks(self) -> int:
+        return self.batches * self.row_blocks * self.panel_blocks
+
+    @property
+    def single(self) -> bool:
+        """One block of k: sums need not be kept from block to block."""
+        return self.tap_block >= self.taps and self.depth_block >= self.depth
+
+    @property
+    def table_words(self) -> int:
+        """Row pointers in scratch, rounded to a cache line."""
+        return -(-covered(min(self.row_block, self.rows)) * self.taps // 8) * 8
+
+    @property
+    def sums_at(self) -> int:
+        """Where the sums begin in scratch, in elements."""
+        return self.table_words * 8 // self.tile.dtype.nbytes
+
+    @property
+    def panel_sums(self) -> int:
+        """Elements from a panel's sums to the next one's."""
+        return 0 if self.single else covered(min(self.row_block, self.rows)) * self.tile.columns
+
+    @property
+    def scratch_nbytes(self) -> int:
+        sums = covered(min(self.row_block, self.rows)) * self.tile.columns * (1 if self.single else self.panel_block)
+        return (self.sums_at + sums) * self.tile.dtype.nbytes
+
+    @property
+    def args(self) -> tuple[int, ...]:
+        """In the order of gemm.SIZES."""
+        return (
+            self.rows, self.columns, self.depth, self.taps, self.row_block, self.row_blocks, self.panel_block, self.panel_blocks,
+            self.tap_block, self.depth_block, self.sums_at, self.panel_sums,
+        )  # fmt: skip
+
+
+def covered(rows: int) -> int:
+    """Rows that tiles of 6 and 4 cover.
+
+    >>> [covered(n) for n in (1, 5, 6, 7, 49)]
+    [4, 6, 6, 8, 50]
+    """
+    return max(SMALL, rows + rows % 2)
+
+
+def choose_blocks(rows: int, columns: int, depth: int, taps: int, tile: Tile, target: Target, batches: int = 1) -> Blocks:
+    """The cut of a contraction of `batches` x [rows, taps * depth] x [taps * depth, columns]."""
+    panels = -(-columns // tile.columns)
+    scale = 4 / tile.dtype.nbytes
+    unit = int(DEPTH * scale)
+    tap_block, depth_block = 1, depth
+    if depth >= unit:
+        parts = max(1, round(depth / unit))
+        depth_block = _up(-(-depth // parts), UNROLL)
+    else:
+        parts = -(-taps // max(1, int(1.5 * unit) // max(1, depth)))
+        tap_block = max(1, -(-taps // parts)) if taps else 1
+    block_depth = min(depth_block * tap_block, depth * taps) or 1
+    row_limit = max(4 * FULL, target.l2_nbytes // 2 // (block_depth * tile.dtype.nbytes) // FULL * FULL)
+    row_block = rows if rows <= min(row_limit, 256) else _even(rows, min(row_limit, 96))
+    whole = max(1, taps * depth * tile.columns * tile.dtype.nbytes)
+    panel_block = max(1, min(panels, 3 * target.l2_nbytes // 8 // whole))
+    panel_block = min(panels, max(panel_block, 4)) if depth * taps > unit else panel_block
+    cut = Blocks(rows, columns, depth, taps, row_block, _even_panels(panels, panel_block), tap_block, depth_block, tile, batches)
+    return _enough_chunks(cut, target.cores)
+
+
+def _enough_chunks(cut: Blocks, cores: int) -> Blocks:
+    """The same in smaller chunks, until each core has several or they get too small."""
+    flops = 2 * cut.rows * cut.columns * cut.depth * cut.taps * cut.batches
+    wanted = min(CHUNKS * cores, max(1, flops // LEAST_FLOPS)) if cores > 1 else 1
+    while cut.chunks < wanted:
+        if cut.panel_block > 2 or (cut.row_block <= 8 * FULL and cut.panel_block > 1):
+            cut = _with(cut, cut.row_block, _even_panels(cut.panels, cut.panel_block // 2))
+        elif cut.row_block > 4 * FULL:
+            cut = _with(cut, _even(cut.rows, cut.row_block // 2), cut.panel_block)
+        else:
+            break
+    return cut
+
+
+def _with(cut: Blocks, row_block: int, panel_block: int) -> Blocks:
+    return Blocks(cut.rows, cut.columns, cut.depth, cut.taps, row_block, panel_block, cut.tap_block, cut.depth_block, cut.tile, cut.batches)
+
+
+def _even(rows: int, limit: int) -> int:
+    """Blocks of about one size, whole tiles, near `limit`."""
+    parts = -(-rows // limit)
+    return _up(-(-rows // parts), FULL)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _even_panels(panels: int, limit: int) -> int:
+    parts = -(-panels // max(1, limit))
+    return max(1, -(-panels // parts))

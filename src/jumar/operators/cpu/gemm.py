@@ -1,0 +1,168 @@
+"""The contraction kernel: one chunk of a matrix product or of a convolution, around the micro-kernel.
+
+In: blocks (blocking.py), packed weights (packing.py), an epilogue.  Out: `contraction_kernel`, a template whose text holds types, tile and
+epilogue; all sizes are arguments.  matmul.py and conv.py make its tasks.
+
+A chunk is a block of rows x a block of column panels of one batch.  It writes the pointers of its rows for each tap into scratch (a
+convolution's padding points at a row of zeros), then goes over blocks of k, panels and tiles of rows: sums of a panel stay in scratch,
+in L1, until the last block of k; then the epilogue takes them to memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from jumar.base import DType, i64
+from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.microkernel import FULL, SMALL, Tile
+
+# numbers of a chunk's work, in the order of the arguments (see `Blocks` in blocking.py)
+SIZES = (
+    "rows", "columns", "depth", "taps", "row_block", "row_blocks", "panel_block", "panel_blocks",
+    "tap_block", "depth_block", "sums_at", "panel_sums",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What makes one contraction kernel different from another.
+
+    windows: rows of A are found by two tables (outer and inner positions of a window) and may be padding; else they are `pitch` apart.
+    """
+
+    tile: Tile
+    epilogue: Epilogue
+    windows: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.tile.dtype
+
+
+@cache
+def contraction_kernel(shape: Shape) -> Kernel:
+    """The kernel of a chunk."""
+    tile, columns = shape.tile, shape.tile.columns
+    k = Builder("contraction_windows" if shape.windows else "contraction")
+    micro = (k.function_pointer("tile_full"), k.function_pointer("tile_small"))
+    x, w, places = k.pointer("x", tile.dtype), k.pointer("w", tile.dtype), k.pointer("places", i64)
+    n = {name: k.integer(name) for name in SIZES}
+    find = _window_rows(k, x, n) if shape.windows else _strided_rows(k, x, n)
+    out = Writer(k, shape.epilogue)
+    scratch = k.thread_scratch("scratch", 0, tile.dtype)
+
+    row_part, rest = modulo(k, k.chunk, n["row_blocks"]), quotient(k, k.chunk, n["row_blocks"])
+    panel_part, batch = modulo(k, rest, n["panel_blocks"]), quotient(k, rest, n["panel_blocks"])
+    place = k.offset(places, batch * (2 + len(out.lies)))
+    first_row = row_part * n["row_block"]
+    rows = k.minimum(n["row_block"], n["rows"] - first_row)
+    panels = (n["columns"] + (columns - 1)) / columns
+    first_panel = panel_part * n["panel_block"]
+    last_panel = k.minimum(first_panel + n["panel_block"], panels)
+    fulls, smalls = cover(k, rows)
+
+    table = k.cast_pointer(scratch, i64)
+    sums = k.offset(scratch, n["sums_at"])
+    find(k.load(place, 0), first_row, rows, fulls, smalls, table)
+
+    panel_pitch = n["taps"] * n["depth"] * columns
+    w0 = k.offset(w, k.load(place, 1))
+    with k.loop(0, n["taps"], n["tap_block"]) as tap, k.loop(0, n["depth"], n["depth_block"]) as start:
+        taps = k.minimum(n["tap_block"], n["taps"] - tap)
+        depth = k.minimum(n["depth_block"], n["depth"] - start)
+        add = k.select((tap + start) > 0, k.index(1), k.index(0))
+        done = ((tap + taps) == n["taps"]) & ((start + depth) == n["depth"])
+        block = tap * n["depth"] * columns + start * taps * columns  # depth is cut only where taps are taken one by one
+        size = taps * depth * columns
+        with k.loop(first_panel, last_panel) as panel:
+            b = k.offset(w0, panel * panel_pitch + block)
+            # the panel that comes next is fetched while this one is used, a part of it with each tile of rows
+            ahead = k.offset(w0, k.select(panel + 1 < last_panel, (panel + 1) * panel_pitch + block, first_panel * panel_pitch + block + size))
+            share = quotient(k, size, fulls + smalls)
+            c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
+            for function, height, base, count in ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls)):
+                with k.loop(0, count) as t:
+                    row = base + t * height
+                    pointers = k.offset(table, row * n["taps"] + tap * height)
+                    fetched = k.offset(ahead, share * (t if height == FULL else fulls + t))
+                    k.call(function, pointers, taps, start, depth, b, k.offset(c, row * columns), columns, add, fetched)
+            with k.when(done):
+                _finish(k, out, place, first_row, rows, panel * columns, n["columns"], columns, c)
+    return k.finish()
+
+
+def cover(k: Builder, rows: Value) -> tuple[Value, Value]:
+    """How many full and how many small tiles cover `rows` (one row more where they are odd): 6, 4, and 4 + 4 for a rest of 2.
+
+    A small tile takes as long as a tile of fewer rows would: it has just enough sums to hide the latency of its fmas.
+    """
+    even = k.maximum((rows + 1) & ~1, SMALL)
+    rest = even % FULL
+    smalls = k.select(rest == 0, k.index(0), k.select(rest == 4, k.index(1), k.index(2)))
+    return (even - smalls * SMALL) / FULL, smalls
+
+
+def _finish(
+    k: Builder, out: Writer, place: Value, first_row: Value, rows: Value, column: Value, columns: Value, lanes: int, c: Value
+) -> None:
+    """The epilogue of one panel."""
+
+    def panel(width: Value | None) -> None:
+        part = out.columns(lambda i: k.load(place, 2 + i), column, width, lanes)
+        with k.loop(0, rows) as row:
+            part.write(first_row + row, k.load(c, row * lanes, lanes, aligned=True))
+
+    with k.when(columns - column >= lanes):
+        panel(None)
+    with k.otherwise():
+        panel(columns - column)
+
+
+Find = Callable[[Value, Value, Value, Value, Value, Value], None]
+
+
+def _tiles(k: Builder, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, int, int], None]) -> None:
+    """visit(first row of the tile, row with the excess ones clamped, index in the tile, height) for every row of every tile."""
+    for height, base, count in ((FULL, k.index(0), fulls), (SMALL, fulls * FULL, smalls)):
+        with k.loop(0, count) as t:
+            first = base + t * height
+            for i in range(height):
+                visit(first, k.minimum(first + i, rows - 1), i, height)
+
+
+def _strided_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
+    pitch = k.integer("pitch")
+
+    def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
+        start = k.offset(x, offset + first_row * pitch)
+        _tiles(k, rows, fulls, smalls, lambda first, row, i, _: k.store_pointer(k.offset(start, row * pitch), table, first + i))
+
+    return find
+
+
+def _window_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
+    """Row m is the window at outer position m // inner, inner position m % inner; a negative sum of the tables' entries is padding."""
+    zeros, outer_table, inner_table = k.pointer("zeros", x.dtype), k.pointer("outer_table", i64), k.pointer("inner_table", i64)
+    inner, outer_taps, inner_taps = k.integer("inner"), k.integer("outer_taps"), k.integer("inner_taps")
+
+    def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
+        start = k.offset(x, offset)
+
+        def visit(first: Value, row: Value, i: int, height: int) -> None:
+            m = first_row + row
+            outer_row = k.offset(outer_table, quotient(k, m, inner) * outer_taps)
+            inner_row = k.offset(inner_table, modulo(k, m, inner) * inner_taps)
+            where = first * n["taps"] + i
+            with k.loop(0, outer_taps) as u:
+                above = k.load(outer_row, u)
+                with k.loop(0, inner_taps) as v:
+                    at = above + k.load(inner_row, v)
+                    pointer = k.select(at < 0, zeros, k.offset(start, at))
+                    k.store_pointer(pointer, table, where + (u * inner_taps + v) * height)
+
+        _tiles(k, rows, fulls, smalls, visit)
+
+    return find

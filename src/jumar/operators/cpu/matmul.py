@@ -1,0 +1,133 @@
+"""Matrix products: `MatMul` in all its forms as tasks of gemm.py's kernel.
+
+In: a group (root.py) whose root is a MatMul.  Out: tasks: conversion of narrow types, packing where w is no constant, the product with its
+epilogue.  A product by one matrix is one product however many dimensions x has; else every matrix is a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jumar.base import Array, TensorType
+from jumar.device import Target
+from jumar.kernel import Kernel
+from jumar.operators.contraction import accumulator
+from jumar.operators.cpu.blocking import Blocks, choose_blocks
+from jumar.operators.cpu.epilogue import Axes, Layout
+from jumar.operators.cpu.gemm import Shape, contraction_kernel
+from jumar.operators.cpu.root import RootGroup, matrix_axes
+from jumar.operators.cpu.microkernel import SMALL, Tile, micro_kernel, register_tile
+from jumar.operators.cpu.packing import pack_panels
+from jumar.operators.cpu.prepare import convert_task, pack_task
+from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sizes of a product: batches x [rows, depth] x [depth, columns]; x_places, w_places: which matrix each batch reads."""
+
+    rows: int
+    depth: int
+    columns: int
+    x_places: Array
+    w_places: Array
+
+    @property
+    def batches(self) -> int:
+        return len(self.x_places)
+
+    @property
+    def axes(self) -> Axes:
+        return matrix_axes(self.batches, self.rows, self.columns)
+
+
+def product_of(x: TensorType, w: TensorType) -> Product:
+    """The sizes of a MatMul.
+
+    >>> from jumar.ir import f32t
+    >>> product_of(f32t(2, 5, 4, 3), f32t(3, 7)).rows
+    40
+    """
+    depth = x.dims[-1]
+    rows = x.dims[-2] if x.rank > 1 else 1
+    columns = w.dims[-1] if w.rank > 1 else 1
+    x_batch, w_batch = x.dims[:-2], w.dims[:-2]
+    one = np.zeros(1, np.int64)
+    if math.prod(w_batch) == 1:
+        return Product(math.prod(x_batch) * rows, depth, columns, one, one)
+    batch = np.broadcast_shapes(x_batch, w_batch)
+    x_places, w_places = (
+        np.ascontiguousarray(np.broadcast_to(np.arange(math.prod(b)).reshape(b), batch)).reshape(-1).astype(np.int64) for b in (x_batch, w_batch)
+    )
+    return Product(rows, depth, columns, x_places, w_places)
+
+
+def lower_matmul(group: RootGroup, target: Target) -> Lowered | None:
+    """The tasks of a group around a MatMul."""
+    x, w = group.root.inputs
+    if group.root.type.size == 0 or x.type.size == 0:
+        return None
+    tile = register_tile(target, accumulator(group.root.dtype))
+    p = product_of(x.type, w.type)
+    layout = group.layout(p.axes, tile.columns)
+    if layout is None:
+        return None
+    tasks: list[Task] = []
+    source = group.place(x)
+    if x.dtype is not tile.dtype:
+        task, source = convert_task(source, x.dtype, tile.dtype, x.type.size, tile.lanes)
+        tasks.append(task)
+    value, panels, panel_sizes = group.array(w), group.place(w), -(-p.columns // tile.columns) * p.depth * tile.columns
+    matrices = w.type.size // (p.depth * p.columns)
+    if value is not None:
+        panels = Packed(pack_panels(value.reshape(matrices, p.depth, p.columns), tile), "weights")
+    else:
+        places = np.arange(matrices, dtype=np.int64) * (p.depth * p.columns)
+        task, panels = pack_task(panels, w.dtype, tile, places, p.depth, p.columns, p.columns)
+        tasks.append(task)
+    blocks = choose_blocks(p.rows, p.columns, p.depth, 1, tile, target, p.batches)
+    places = place_table(p.x_places * (p.rows * p.depth), p.w_places * panel_sizes, layout)
+    tasks.append(product_task(group, layout, blocks, source, panels, places, p.depth))
+    return Lowered(tuple(tasks))
+
+
+def place_table(x: Array, w: Array, layout: Layout) -> Packed:
+    """Offsets of each batch in x, w, outputs and operands, in elements."""
+    return Packed(np.ascontiguousarray(np.stack(np.broadcast_arrays(x, w, *layout.offsets), axis=-1).astype(np.int64)), "places")
+
+
+def product_task(group: RootGroup, layout: Layout, blocks: Blocks, x: TaskArg, w: TaskArg, places: Packed, pitch: int) -> Task:
+    """The contraction kernel on rows that are `pitch` elements apart."""
+    kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue))
+    head: tuple[TaskArg, ...] = (*micro_kernels(blocks.tile), x, w, places, *blocks.args, pitch)
+    return contraction_task(group, layout, blocks, kernel, head)
+
+
+def micro_kernels(tile: Tile) -> tuple[TaskArg, TaskArg]:
+    """The two tiles that cover any number of rows."""
+    return micro_kernel(tile), micro_kernel(tile.with_rows(SMALL))
+
+
+def contraction_task(group: RootGroup, layout: Layout, blocks: Blocks, kernel: Kernel, head: tuple[TaskArg, ...]) -> Task:
+    """A task of gemm.py's kernel: `head`, then the epilogue's arguments."""
+    root = group.root
+    tail = group.writer_args(layout)
+    step = len(tail) // (len(layout.outputs) + len(layout.operands))
+    writes = tuple(len(head) + i * step for i in range(len(layout.outputs)))
+    # an operand that lies exactly as the output does may be overwritten by it
+    inplace = tuple(
+        (writes[0], len(head) + (len(writes) + i) * step)
+        for i, spot in enumerate(layout.operands)
+        if len(writes) == 1
+        and spot.lie == layout.outputs[0].lie
+        and spot.strides == layout.outputs[0].strides
+        and np.array_equal(spot.offsets, layout.outputs[0].offsets)
+    )
+    flops = root.op.flops(*(i.type for i in root.inputs))
+    nbytes = sum(s.node.type.nbytes for s in (*layout.outputs, *layout.operands)) + sum(i.type.nbytes for i in root.inputs)
+    return Task(
+        kernel, (*head, *tail), writes, blocks.chunks, inplace, blocks.scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name
+    )

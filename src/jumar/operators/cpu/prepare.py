@@ -1,0 +1,111 @@
+"""Kernels that bring activations into the form that the micro-kernel reads: other element types, packed panels.
+
+In: values in memory.  Out: tasks that write temporaries, which matmul.py, conv.py and attention.py put before their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from jumar.base import Array, DType, i64
+from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.cpu.epilogue import modulo, quotient
+from jumar.operators.cpu.microkernel import Tile
+from jumar.operators.schedule import Packed, Task, TaskArg, Temp, TempPlace
+
+CONVERT_BLOCK = 16384  # elements that a chunk converts
+
+
+@cache
+def convert_kernel(source: DType, result: DType, lanes: int) -> Kernel:
+    """y[i] = x[i] in another element type."""
+    k = Builder(f"convert_{source}_{result}")
+    x, y, size, block = k.pointer("x", source), k.pointer("y", result), k.integer("size"), k.integer("block")
+    first = k.chunk * block
+    last = k.minimum(first + block, size)
+    whole = last - modulo(k, last - first, k.index(lanes))
+    with k.loop(first, whole, lanes) as i:
+        k.store(k.convert(k.load(x, i, lanes), result), y, i)
+    with k.loop(whole, last) as i:
+        k.store(k.convert(k.load(x, i), result), y, i)
+    return k.finish()
+
+
+def convert_task(x: TaskArg, source: DType, result: DType, size: int, lanes: int) -> tuple[Task, TempPlace]:
+    """The values of `x` as `result`, in a temporary."""
+    temp = TempPlace(Temp(size * result.nbytes, "converted"))
+    kernel = convert_kernel(source, result, lanes)
+    args = (x, temp, size, CONVERT_BLOCK)
+    nbytes = size * (source.nbytes + result.nbytes)
+    return Task(kernel, args, (1,), max(1, -(-size // CONVERT_BLOCK)), nbytes=nbytes, label="convert"), temp
+
+
+@cache
+def pack_kernel(source: DType, tile: Tile, transposed: bool) -> Kernel:
+    """Panels of a matrix [k, n] in memory: rows `pitch` apart, or, transposed, columns `pitch` apart."""
+    columns = tile.columns
+    k = Builder("pack_transposed" if transposed else "pack")
+    w, packed, places = k.pointer("w", source), k.pointer("packed", tile.dtype), k.pointer("places", i64)
+    depth, width, pitch, panels = k.integer("depth"), k.integer("width"), k.integer("pitch"), k.integer("panels")
+    panel, batch = modulo(k, k.chunk, panels), quotient(k, k.chunk, panels)
+    start = k.offset(w, k.load(places, batch))
+    out = k.offset(packed, k.chunk * depth * columns)
+    column = panel * columns
+    here = k.minimum(width - column, columns)
+    if transposed:
+        _transpose(k, start, out, column, here, depth, pitch, tile)
+    else:
+        with k.when(here == columns), k.loop(0, depth) as i:
+            k.store(k.convert(k.load(start, i * pitch + column, columns), tile.dtype), out, i * columns)
+        with k.when(here < columns):
+            mask = k.lane_mask(here, columns)
+            with k.loop(0, depth) as i:
+                k.store(k.convert(k.load(start, i * pitch + column, columns, mask), tile.dtype), out, i * columns)
+    return k.finish()
+
+
+def _transpose(k: Builder, start: Value, out: Value, column: Value, here: Value, depth: Value, pitch: Value, tile: Tile) -> None:
+    """Square blocks of `lanes` are turned in registers; what is left goes one by one."""
+    lanes, columns = tile.lanes, tile.columns
+    turned = depth - modulo(k, depth, k.index(lanes))
+    full = here - modulo(k, here, k.index(lanes))
+    with k.loop(0, full, lanes) as j:
+        row = k.offset(start, (column + j) * pitch)
+        with k.loop(0, turned, lanes) as i:
+            block = [k.convert(k.load(row, pitch * r + i, lanes), tile.dtype) for r in range(lanes)]
+            for r, vector in enumerate(transpose_block(k, block)):
+                k.store(vector, out, (i + r) * columns + j)
+        with k.loop(turned, depth) as i, k.loop(0, lanes) as r:
+            k.store(k.convert(k.load(row, pitch * r + i), tile.dtype), out, i * columns + j + r)
+    with k.loop(full, here) as j, k.loop(0, depth) as i:
+        k.store(k.convert(k.load(start, (column + j) * pitch + i), tile.dtype), out, i * columns + j)
+    with k.loop(here, columns) as j, k.loop(0, depth) as i:
+        k.store(k.const(0, tile.dtype), out, i * columns + j)
+
+
+def transpose_block(k: Builder, rows: Sequence[Value]) -> list[Value]:
+    """The columns of a square block of vectors: log2(lanes) rounds of pairwise exchanges."""
+    rows, n = list(rows), len(rows)
+    step = n // 2
+    while step:
+        for i in range(n):
+            if i & step:
+                continue
+            a, b = rows[i], rows[i + step]
+            rows[i] = k.shuffle(a, b, [lane if not lane & step else n + lane - step for lane in range(n)])
+            rows[i + step] = k.shuffle(a, b, [lane + step if not lane & step else n + lane for lane in range(n)])
+        step //= 2
+    return rows
+
+
+def pack_task(
+    w: TaskArg, source: DType, tile: Tile, places: Array, depth: int, width: int, pitch: int, *, transposed: bool = False
+) -> tuple[Task, TempPlace]:
+    """Panels of the matrices of `w` at `places` (offsets in elements), in a temporary: [len(places), panels, depth, columns]."""
+    panels = -(-width // tile.columns)
+    size = len(places) * panels * depth * tile.columns
+    temp = TempPlace(Temp(size * tile.dtype.nbytes, "panels"))
+    args = (w, temp, Packed(places, "places"), depth, width, pitch, panels)
+    nbytes = len(places) * depth * width * source.nbytes + size * tile.dtype.nbytes
+    return Task(pack_kernel(source, tile, transposed), args, (1,), len(places) * panels, nbytes=nbytes, label="pack"), temp
