@@ -13,9 +13,9 @@ import numpy as np
 
 from jumar.base import Array, OpError, TensorType, bool_, f16
 from jumar.ir import Node, Result, constant, f32t, sample, tensor
-from jumar.operators.contraction import MatMul
-from jumar.operators.elementwise import Add, And, Cast, Exp, Greater, Mul, Select, Sub, Tanh
-from jumar.operators.families import Composite
+from jumar.operators.contraction import matmul
+from jumar.operators.elementwise import And, Tanh, add, cast, exp, greater, mul, select, sub
+from jumar.operators.families import Composite, wide
 from jumar.operators.movement import Concat, Reshape, Slice, Transpose
 from jumar.operators.normalization import Normalization, Softmax, widened
 from jumar.operators.reduction import ReduceAny
@@ -87,42 +87,40 @@ def attention_scores(q: Node, k: Node, scale: float, softcap: float = 0.0) -> No
     """
     *batch, h, m, d = q.shape
     g = k.shape[-3]
-    rows = Reshape((*batch, g, h // g * m, d))(Mul()(q, constant(scale, q.dtype)))
+    rows = Reshape((*batch, g, h // g * m, d))(mul(q, scale))
     last = k.rank - 1
-    scores = Reshape((*batch, h, m, k.shape[-2]))(MatMul()(rows, Transpose((*range(last - 1), last, last - 1))(k)))
+    scores = Reshape((*batch, h, m, k.shape[-2]))(matmul(rows, Transpose((*range(last - 1), last, last - 1))(k)))
     if softcap <= 0:
         return scores
-    cap, inverse = constant(softcap, q.dtype), constant(1 / softcap, q.dtype)
-    return Mul()(Tanh()(Mul()(scores, inverse)), cap)
+    return mul(Tanh()(mul(scores, 1 / softcap)), softcap)
 
 
 def masked(scores: Node, *mask: Node, causal: bool = False, offset: int = 0) -> Node:
     """Scores with the mask added, and minus infinity where a bool mask or the causal order forbids."""
-    forbidden = constant(MINUS_INFINITY, scores.dtype)
     for m in mask:
-        scores = Select()(m, scores, forbidden) if m.dtype == bool_ else Add()(scores, m)
+        scores = select(m, scores, MINUS_INFINITY) if m.dtype == bool_ else add(scores, m)
     if causal:
-        scores = Select()(constant(causal_mask(*scores.shape[-2:], offset)), scores, forbidden)
+        scores = select(constant(causal_mask(*scores.shape[-2:], offset)), scores, MINUS_INFINITY)
     return scores
 
 
 def attention_weights(scores: Node, *mask: Node, causal: bool = False, offset: int = 0) -> Node:
     """Softmax of masked scores; zeros where mask and causal order leave a query nothing to see."""
     weights = Softmax(-1)(scores)
-    seen = [m if m.dtype == bool_ else Greater()(m, constant(MINUS_INFINITY, m.dtype)) for m in mask]
+    seen = [m if m.dtype == bool_ else greater(m, MINUS_INFINITY) for m in mask]
     if causal and (mask or offset < 0):
         seen.append(constant(causal_mask(*scores.shape[-2:], offset)))
     if not seen:
         return weights
     sees = functools.reduce(And(), seen)
-    return Select()(ReduceAny((sees.rank - 1,), keepdims=True)(sees), weights, constant(0, scores.dtype))
+    return select(ReduceAny((sees.rank - 1,), keepdims=True)(sees), weights, 0)
 
 
 def attention_values(weights: Node, v: Node) -> Node:
     """weights v.   weights: [..., h, m, n]   v: [..., g, n, e]   ->   [..., h, m, e]"""
     *batch, h, m, n = weights.shape
     g = v.shape[-3]
-    y = MatMul()(Reshape((*batch, g, h // g * m, n))(weights), v)
+    y = matmul(Reshape((*batch, g, h // g * m, n))(weights), v)
     return Reshape((*batch, h, m, v.shape[-1]))(y)
 
 
@@ -152,7 +150,7 @@ class RotaryEmbedding(Composite):
         return x
 
     def reference(self, *arrays: Array) -> Array:
-        x, cos, sin = (a.astype(np.promote_types(np.float32, a.dtype) if a.dtype.itemsize > 2 else np.float32) for a in arrays)
+        x, cos, sin = map(wide, arrays)
         half = cos.shape[-1]
         first = (..., slice(0, 2 * half, 2) if self.interleaved else slice(0, half))
         second = (..., slice(1, 2 * half, 2) if self.interleaved else slice(half, 2 * half))
@@ -162,21 +160,21 @@ class RotaryEmbedding(Composite):
         return y.astype(arrays[0].dtype)
 
     def decompose(self, *inputs: Node) -> Node:
-        x, cos, sin = (widened(n) for n in inputs)
+        x, cos, sin = map(widened, inputs)
         half, axis = cos.shape[-1], x.rank - 1
         if self.interleaved:
             pairs = Reshape((*x.shape[:-1], half, 2))(_part(x, 0, 2 * half))
             a, b = (Reshape((*x.shape[:-1], half))(_part(pairs, i, i + 1)) for i in range(2))
         else:
             a, b = _part(x, 0, half), _part(x, half, 2 * half)
-        turned = [Sub()(Mul()(a, cos), Mul()(b, sin)), Add()(Mul()(a, sin), Mul()(b, cos))]
+        turned = [sub(mul(a, cos), mul(b, sin)), add(mul(a, sin), mul(b, cos))]
         if self.interleaved:
             y = Reshape((*x.shape[:-1], 2 * half))(Concat(axis + 1)(*(Reshape((*x.shape[:-1], half, 1))(t) for t in turned)))
         else:
             y = Concat(axis)(*turned)
         if 2 * half < x.shape[-1]:
             y = Concat(axis)(y, _part(x, 2 * half, x.shape[-1]))
-        return y if y.dtype == inputs[0].dtype else Cast(inputs[0].dtype)(y)
+        return cast(y, inputs[0].dtype)
 
 
 def _part(x: Node, start: int, stop: int) -> Node:
@@ -222,21 +220,21 @@ class LinearAttention(Composite):
         return y.astype(arrays[0].dtype), state.astype(arrays[3].dtype)
 
     def decompose(self, *inputs: Node) -> tuple[Node, Node]:
-        q, k, v, state, *rest = (widened(n) for n in inputs)
+        q, k, v, state, *rest = map(widened, inputs)
         (b, hq, _, d), h, e = q.shape, k.shape[1], v.shape[3]
-        q = Mul()(q, constant(self.scale, q.dtype))
+        q = mul(q, self.scale)
         steps = []
         for t in range(q.shape[2]):
             if self.gated:
                 decay = _step(rest[0], t)
-                state = Mul()(Reshape((b, h, decay.shape[3], 1))(Exp()(decay)), state)
+                state = mul(Reshape((b, h, decay.shape[3], 1))(exp(decay)), state)
             key, value = _step(k, t), _step(v, t)
             if self.delta:
-                value = Mul()(_step(rest[-1], t), Sub()(value, MatMul()(key, state)))
-            state = Add()(state, Mul()(Reshape((b, h, d, 1))(key), value))
-            steps.append(Reshape((b, hq, 1, e))(MatMul()(Reshape((b, h, hq // h, d))(_step(q, t)), state)))
+                value = mul(_step(rest[-1], t), sub(value, matmul(key, state)))
+            state = add(state, mul(Reshape((b, h, d, 1))(key), value))
+            steps.append(Reshape((b, hq, 1, e))(matmul(Reshape((b, h, hq // h, d))(_step(q, t)), state)))
         y = Concat(2)(*steps) if len(steps) > 1 else steps[0]
-        return _narrow(y, inputs[0]), _narrow(state, inputs[3])
+        return cast(y, inputs[0].dtype), cast(state, inputs[3].dtype)
 
 
 def _step(x: Node, t: int) -> Node:
@@ -244,6 +242,3 @@ def _step(x: Node, t: int) -> Node:
     b, h, _, d = x.shape
     return Slice((0, 0, t, 0), (b, h, t + 1, d), (1, 1, 1, 1))(x)
 
-
-def _narrow(y: Node, like: Node) -> Node:
-    return y if y.dtype == like.dtype else Cast(like.dtype)(y)

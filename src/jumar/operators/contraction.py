@@ -14,7 +14,7 @@ import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i32, i64, u8
 from jumar.ir import Node, Result, f32t, sample, tensor
-from jumar.operators.elementwise import Add
+from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
 from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose
 from jumar.operators.reduction import ReduceSum
@@ -39,7 +39,7 @@ def product_dtype(name: str, x: DType, w: DType) -> DType:
     return accumulator(x) if x.is_integer else x
 
 
-def wide(array: Array) -> Array:
+def summable(array: Array) -> Array:
     """The array in a type whose products NumPy sums exactly enough and fast: bytes go through f64 to reach BLAS."""
     dtype = dtype_of(array.dtype)
     if dtype.is_integer and dtype.bits <= 8:
@@ -70,12 +70,17 @@ class MatMul(Contraction):
 
     def reference(self, *arrays: Array) -> Array:
         x, w = arrays
-        return np.asarray(np.matmul(wide(x), wide(w)))
+        return np.asarray(np.matmul(summable(x), summable(w)))
 
     def flops(self, *types: TensorType) -> int:
         y = self.infer(*types)
         assert isinstance(y, TensorType), "a matrix product has one result"
         return 2 * y.size * types[0].dims[-1]
+
+
+def matmul(x: Node, w: Node) -> Node:
+    """x w, over the last two dimensions."""
+    return MatMul()(x, w)
 
 
 class Conv(Contraction):
@@ -122,14 +127,14 @@ class Conv(Contraction):
         if self.channels_last:
             x = np.moveaxis(x, -1, 1)
         k, inner, *kernel = w.shape
-        cells = windows(wide(x), kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
+        cells = windows(summable(x), kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
         out = cells.shape[2 : x.ndim]
         order = (0, 1, *range(x.ndim, cells.ndim), *range(2, x.ndim))
         columns = cells.transpose(order).reshape(len(x), self.groups, inner * math.prod(kernel), math.prod(out))
-        rows = wide(w).reshape(self.groups, k // self.groups, inner * math.prod(kernel))
+        rows = summable(w).reshape(self.groups, k // self.groups, inner * math.prod(kernel))
         y = np.matmul(rows, columns).reshape(len(x), k, *out)
         if bias:
-            y = y + wide(bias[0]).reshape(k, *[1] * len(out))
+            y = y + summable(bias[0]).reshape(k, *[1] * len(out))
         return np.moveaxis(y, 1, -1) if self.channels_last else y
 
     def flops(self, *types: TensorType) -> int:
@@ -180,8 +185,8 @@ class ConvTranspose(Composite):
     def reference(self, *arrays: Array) -> Array:
         x, w, *bias = arrays
         g, (n, c, *spatial), (_, kg, *kernel) = self.groups, x.shape, w.shape
-        rows = wide(w).reshape(g, c // g, -1).swapaxes(1, 2)
-        columns = wide(x).reshape(n, g, c // g, -1)
+        rows = summable(w).reshape(g, c // g, -1).swapaxes(1, 2)
+        columns = summable(x).reshape(n, g, c // g, -1)
         taps = np.matmul(rows, columns).reshape(n, g * kg, *kernel, *spatial)
         out = self.out(spatial, kernel)
         # room for every window and for the crop, on both sides
@@ -196,7 +201,7 @@ class ConvTranspose(Composite):
             )
             y[(..., *at)] += taps[(slice(None), slice(None), *tap)]
         y = y[(..., *(slice(max(low, 0), max(low, 0) + o) for low, o in zip(self.pads_low, out, strict=True)))]
-        return y + wide(bias[0]).reshape(-1, *[1] * len(out)) if bias else y
+        return y + summable(bias[0]).reshape(-1, *[1] * len(out)) if bias else y
 
     def decompose(self, *inputs: Node) -> Node:
         """One convolution that makes all `stride` phases of the output as channels, then interleaves them: no product with zero.
@@ -224,9 +229,8 @@ class ConvTranspose(Composite):
         y = Reshape((n, g * kg, *whole))(y)
         out = self.out(spatial, kernel)
         high = tuple(o + low - size for o, low, size in zip(out, self.pads_low, whole, strict=True))
-        if any(self.pads_low) or any(high):
-            y = Pad((0, 0, *(-low for low in self.pads_low)), (0, 0, *high))(y)
-        return Add()(y, Reshape((g * kg, *[1] * rank))(bias[0])) if bias else y
+        y = fitted(y, (0, 0, *(-low for low in self.pads_low)), (0, 0, *high))
+        return add(y, Reshape((g * kg, *[1] * rank))(bias[0])) if bias else y
 
     def flops(self, *types: TensorType) -> int:
         """Two for each input cell, filter and tap."""
@@ -338,7 +342,7 @@ def _multiply(left: str, x: Node, right: str, w: Node, needed: set[str]) -> tupl
     b, r, i = len(batch), len(rows), len(inner)
     m, n = x.shape[b : b + r], w.shape[b + i :]
     k = math.prod(x.shape[b + r :])
-    y = MatMul()(Reshape((*x.shape[:b], math.prod(m), k))(x), Reshape((*w.shape[:b], k, math.prod(n)))(w))
+    y = matmul(Reshape((*x.shape[:b], math.prod(m), k))(x), Reshape((*w.shape[:b], k, math.prod(n)))(w))
     return "".join((*batch, *rows, *columns)), Reshape((*y.shape[:b], *m, *n))(y)
 
 
@@ -356,8 +360,18 @@ def _spread(x: Node, axis: int, step: int) -> Node:
     return _pad_high(x, tuple(1 - step if i == axis else 0 for i in range(len(shape))))
 
 
+def fitted(x: Node, low: tuple[int, ...], high: tuple[int, ...]) -> Node:
+    """So many zeros more before and after each dimension; a negative number takes elements away."""
+    starts = tuple(max(-lo, 0) for lo in low)
+    stops = tuple(size + min(hi, 0) for size, hi in zip(x.shape, high, strict=True))
+    if (starts, stops) != ((0,) * x.rank, x.shape):
+        x = Slice(starts, stops, (1,) * x.rank)(x)
+    low, high = (tuple(max(p, 0) for p in pads) for pads in (low, high))
+    return Pad(low, high)(x) if any(low) or any(high) else x
+
+
 def _pad_high(x: Node, high: tuple[int, ...]) -> Node:
-    return Pad((0,) * x.rank, high)(x) if any(high) else x
+    return fitted(x, (0,) * x.rank, high)
 
 
 def _flip(x: Node, axes: Sequence[int]) -> Node:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32
-from jumar.ir import Node, Result, constant, f32t, sample, tensor
-from jumar.operators.elementwise import Abs, Add, Cast, Div, Equal, Exp, Log, Mul, Pow, Rsqrt, Select, Sqrt, Square, Sub
-from jumar.operators.families import Composite, normal_axis
+from jumar.base import Array, OpError, TensorType, f16, f32
+from jumar.ir import Node, Result, f32t, sample, tensor
+from jumar.operators.elementwise import Abs, Rsqrt, add, cast, div, equal, exp, log, mul, power, select, sqrt, square, sub
+from jumar.operators.families import Composite, normal_axis, wide
 from jumar.operators.movement import Reshape
 from jumar.operators.pooling import AvgPool
 from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
@@ -32,34 +32,23 @@ class Normalization(Composite):
 
     def reference(self, *arrays: Array) -> Array:
         x = arrays[0]
-        return self.meaning(*(_widen(a) for a in arrays)).astype(x.dtype, copy=False)
+        return self.meaning(*map(wide, arrays)).astype(x.dtype, copy=False)
 
     def meaning(self, *arrays: Array) -> Array:
         """The reference, on arrays of f32 or f64."""
         raise NotImplementedError(f"{self.name}: meaning must be defined")
 
     def decompose(self, *inputs: Node) -> Node:
-        y = self.formula(*(widened(n) for n in inputs))
-        return y if y.dtype == inputs[0].dtype else Cast(inputs[0].dtype)(y)
+        return cast(self.formula(*map(widened, inputs)), inputs[0].dtype)
 
     def formula(self, *inputs: Node) -> Node:
         """The same in simpler operators, on nodes of f32 or f64."""
         raise NotImplementedError(f"{self.name}: formula must be defined")
 
 
-def wide_dtype(dtype: DType) -> DType:
-    """The type in which a normalization computes."""
-    return f32 if dtype.is_float and dtype.bits < 32 else dtype
-
-
 def widened(x: Node) -> Node:
-    """The node in the type in which a normalization computes."""
-    wide = wide_dtype(x.dtype)
-    return x if x.dtype == wide else Cast(wide)(x)
-
-
-def _widen(array: Array) -> Array:
-    return array.astype(wide_dtype(dtype_of(array.dtype)).numpy, copy=False)
+    """The node in the type in which a normalization computes: f32 or wider."""
+    return cast(x, f32) if x.dtype.is_float and x.dtype.bits < 32 else x
 
 
 class Softmax(Normalization):
@@ -78,12 +67,12 @@ class Softmax(Normalization):
     def formula(self, *inputs: Node) -> Node:
         (x,) = inputs
         axes = (normal_axis(self.name, self.axis, x.rank),)
-        e = Exp()(Sub()(x, ReduceMax(axes, keepdims=True)(x)))
-        return Div()(e, ReduceSum(axes, keepdims=True)(e))
+        e = exp(sub(x, ReduceMax(axes, keepdims=True)(x)))
+        return div(e, ReduceSum(axes, keepdims=True)(e))
 
     def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
         axes = (normal_axis(self.name, self.axis, x.rank),)
-        return (Mul()(y, Sub()(dy, ReduceSum(axes, keepdims=True)(Mul()(dy, y)))),)
+        return (mul(y, sub(dy, ReduceSum(axes, keepdims=True)(mul(dy, y)))),)
 
 
 class LogSoftmax(Normalization):
@@ -102,12 +91,12 @@ class LogSoftmax(Normalization):
     def formula(self, *inputs: Node) -> Node:
         (x,) = inputs
         axes = (normal_axis(self.name, self.axis, x.rank),)
-        shifted = Sub()(x, ReduceMax(axes, keepdims=True)(x))
-        return Sub()(shifted, Log()(ReduceSum(axes, keepdims=True)(Exp()(shifted))))
+        shifted = sub(x, ReduceMax(axes, keepdims=True)(x))
+        return sub(shifted, log(ReduceSum(axes, keepdims=True)(exp(shifted))))
 
     def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
         axes = (normal_axis(self.name, self.axis, x.rank),)
-        return (Sub()(dy, Mul()(Exp()(y), ReduceSum(axes, keepdims=True)(dy))),)
+        return (sub(dy, mul(exp(y), ReduceSum(axes, keepdims=True)(dy))),)
 
 
 class LayerNorm(Normalization):
@@ -128,8 +117,8 @@ class LayerNorm(Normalization):
 
     def formula(self, *inputs: Node) -> Node:
         x, scale, *bias = inputs
-        y = Mul()(standardized(x, _from(self.axis, x.rank), self.epsilon), scale)
-        return Add()(y, bias[0]) if bias else y
+        y = mul(standardized(x, _from(self.axis, x.rank), self.epsilon), scale)
+        return add(y, bias[0]) if bias else y
 
 
 class RmsNorm(Normalization):
@@ -148,8 +137,8 @@ class RmsNorm(Normalization):
 
     def formula(self, *inputs: Node) -> Node:
         x, scale = inputs
-        square = ReduceMean(_from(self.axis, x.rank), keepdims=True)(Square()(x))
-        return Mul()(Mul()(x, Rsqrt()(Add()(square, constant(self.epsilon, x.dtype)))), scale)
+        mean = ReduceMean(_from(self.axis, x.rank), keepdims=True)(square(x))
+        return mul(mul(x, Rsqrt()(add(mean, self.epsilon))), scale)
 
 
 class BatchNorm(Normalization):
@@ -171,9 +160,9 @@ class BatchNorm(Normalization):
     def formula(self, *inputs: Node) -> Node:
         """x * a + b, where a and b fold away when the four are constants."""
         x, scale, bias, mean, var = inputs
-        a = Mul()(scale, Rsqrt()(Add()(var, constant(self.epsilon, var.dtype))))
-        b = Sub()(bias, Mul()(mean, a))
-        return Add()(Mul()(x, by_channel(a, x)), by_channel(b, x))
+        a = mul(scale, Rsqrt()(add(var, self.epsilon)))
+        b = sub(bias, mul(mean, a))
+        return add(mul(x, by_channel(a, x)), by_channel(b, x))
 
 
 class InstanceNorm(Normalization):
@@ -190,7 +179,7 @@ class InstanceNorm(Normalization):
     def formula(self, *inputs: Node) -> Node:
         x, scale, bias = inputs
         y = standardized(x, tuple(range(2, x.rank)), self.epsilon)
-        return Add()(Mul()(y, by_channel(scale, x)), by_channel(bias, x))
+        return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
 
 class GroupNorm(Normalization):
@@ -214,7 +203,7 @@ class GroupNorm(Normalization):
         x, scale, bias = inputs
         grouped = Reshape((x.shape[0], self.groups, -(-x.type.size // max(x.shape[0] * self.groups, 1))))(x)
         y = Reshape(x.shape)(standardized(grouped, (2,), self.epsilon))
-        return Add()(Mul()(y, by_channel(scale, x)), by_channel(bias, x))
+        return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
 
 class LpNorm(Normalization):
@@ -236,9 +225,8 @@ class LpNorm(Normalization):
         if self.p == 1:
             norm = ReduceSum(axes, keepdims=True)(Abs()(x))
         else:
-            norm = Sqrt()(ReduceSum(axes, keepdims=True)(Square()(x)))
-        one, zero = constant(1, x.dtype), constant(0, x.dtype)
-        return Div()(x, Select()(Equal()(norm, zero), one, norm))
+            norm = sqrt(ReduceSum(axes, keepdims=True)(square(x)))
+        return div(x, select(equal(norm, 0), 1, norm))
 
 
 class Lrn(Normalization):
@@ -265,17 +253,17 @@ class Lrn(Normalization):
     def formula(self, *inputs: Node) -> Node:
         (x,) = inputs
         (low, high), (n, c) = self.pads, x.shape[:2]
-        image = Reshape((n, 1, c, x.type.size // max(n * c, 1)))(Square()(x))
+        image = Reshape((n, 1, c, x.type.size // max(n * c, 1)))(square(x))
         mean = AvgPool((self.size, 1), (1, 1), (low, 0), (high, 0), (1, 1), count_include_pad=True)(image)
-        bias, alpha, beta = (constant(v, x.dtype) for v in (self.bias, self.alpha, self.beta))
-        return Div()(x, Pow()(Add()(bias, Mul()(alpha, Reshape(x.shape)(mean))), beta))
+        bias, alpha, beta = (v for v in (self.bias, self.alpha, self.beta))
+        return div(x, power(add(bias, mul(alpha, Reshape(x.shape)(mean))), beta))
 
 
 def standardized(x: Node, axes: tuple[int, ...], epsilon: float) -> Node:
     """(x - mean) / sqrt(variance + epsilon), over `axes`."""
-    centered = Sub()(x, ReduceMean(axes, keepdims=True)(x)) if axes else Sub()(x, x)
-    variance = ReduceMean(axes, keepdims=True)(Square()(centered)) if axes else Square()(centered)
-    return Mul()(centered, Rsqrt()(Add()(variance, constant(epsilon, x.dtype))))
+    centered = sub(x, ReduceMean(axes, keepdims=True)(x)) if axes else sub(x, x)
+    variance = ReduceMean(axes, keepdims=True)(square(centered)) if axes else square(centered)
+    return mul(centered, Rsqrt()(add(variance, epsilon)))
 
 
 def by_channel(value: Node, x: Node) -> Node:

@@ -14,8 +14,8 @@ import numpy as np
 
 from jumar.base import Array, TensorType, dtype_of, f16, i64, u8
 from jumar.ir import Node, Op, Result, constant, f32t, sample, tensor
-from jumar.operators.elementwise import Abs, Mul, Pow
-from jumar.operators.families import Composite, Special
+from jumar.operators.elementwise import Abs, mul, power
+from jumar.operators.families import Composite
 from jumar.operators.movement import Broadcast, Reshape, ScatterElements
 from jumar.operators.windows import join_channels, split_channels, windows, windows_out
 
@@ -166,9 +166,8 @@ class LpPool(Pool, Composite):
 
     def decompose(self, *inputs: Node) -> Node:
         (x,) = inputs
-        power, root, cells = (constant(v, x.dtype) for v in (self.p, 1 / self.p, math.prod(self.kernel)))
         mean = AvgPool(self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations, count_include_pad=True)
-        return Pow()(Mul()(mean(Pow()(Abs()(x), power)), cells), root)
+        return power(mul(mean(power(Abs()(x), self.p)), math.prod(self.kernel)), 1 / self.p)
 
 
 class MaxUnpool(Composite):

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType
-from jumar.ir import Node, Result, constant, f32t, sample
+from jumar.ir import Node, Result, f32t, sample
 from jumar.operators.activation import Clip, Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
-from jumar.operators.contraction import MatMul
-from jumar.operators.elementwise import Add, Greater, Mul, Relu, Select, Sigmoid, Sub, Tanh
+from jumar.operators.contraction import matmul
+from jumar.operators.elementwise import Relu, Sigmoid, Tanh, add, greater, mul, select, sub
 from jumar.operators.families import Composite
 from jumar.operators.movement import Concat, Reshape, Slice, Transpose
 
@@ -28,9 +28,9 @@ def activate(kind: Activation, x: Node) -> Node:
     name, alpha, beta = kind
     match name:
         case "Affine":
-            return Add()(Mul()(x, constant(alpha, x.dtype)), constant(beta, x.dtype))
+            return add(mul(x, alpha), beta)
         case "ScaledTanh":
-            return Mul()(Tanh()(Mul()(x, constant(beta, x.dtype))), constant(alpha, x.dtype))
+            return mul(Tanh()(mul(x, beta)), alpha)
     table: dict[str, Any] = {
         "Relu": Relu(), "Tanh": Tanh(), "Sigmoid": Sigmoid(), "LeakyRelu": LeakyRelu(alpha), "ThresholdedRelu": ThresholdedRelu(alpha),
         "HardSigmoid": HardSigmoid(alpha, beta), "Elu": Elu(alpha), "Softsign": Softsign(), "Softplus": Softplus(),
@@ -140,16 +140,16 @@ class Recurrent(Composite):
             recurrent = Transpose((1, 0))(Reshape((each, hidden))(_row(r, d)))
             both = Reshape((2 * each,))(_row(bias, d))
             wb, rb = _row(both, 0, each), _row(both, each, 2 * each)
-            fed = Add()(MatMul()(Reshape((seq * batch, depth))(x), weights), wb)
+            fed = add(matmul(Reshape((seq * batch, depth))(x), weights), wb)
             functions = [self._node_function(a) for a in self._activations(d)]
             steps: list[Node] = []
             for t in reversed(range(seq)) if backward else range(seq):
                 new = self.step(functions, _row(fed, t * batch, (t + 1) * batch), state, recurrent, rb, extras)
                 y = new[0]
                 if not whole:
-                    live = Reshape((batch, 1))(Greater()(lengths, constant(t, lengths.dtype)))
-                    y = Select()(live, y, constant(0, y.dtype))
-                    new = [Select()(live, n, s) for n, s in zip(new, state, strict=True)]
+                    live = Reshape((batch, 1))(greater(lengths, t))
+                    y = select(live, y, 0)
+                    new = [select(live, n, s) for n, s in zip(new, state, strict=True)]
                 state = new
                 steps.append(Reshape((1, 1, batch, hidden))(y))
             if backward:
@@ -201,7 +201,7 @@ class Rnn(Recurrent):
     def step(
         self, functions: Sequence[Callable[[Node], Node]], fed: Node, state: Sequence[Node], r: Node, rb: Node, extras: Sequence[Node]
     ) -> list[Node]:
-        return [functions[0](Add()(fed, Add()(MatMul()(state[0], r), rb)))]
+        return [functions[0](add(fed, add(matmul(state[0], r), rb)))]
 
 
 class Gru(Recurrent):
@@ -241,16 +241,16 @@ class Gru(Recurrent):
         (h,), hidden = state, r.shape[0]
         rb = Reshape((1, rb.shape[0]))(rb)
         if self.linear_before_reset:
-            own = Add()(MatMul()(h, r), rb)
-            gates = f(Add()(_gate(fed, 0, hidden, 2), _gate(own, 0, hidden, 2)))
+            own = add(matmul(h, r), rb)
+            gates = f(add(_gate(fed, 0, hidden, 2), _gate(own, 0, hidden, 2)))
             z, reset = _gate(gates, 0, hidden), _gate(gates, 1, hidden)
-            inner = Mul()(reset, _gate(own, 2, hidden))
+            inner = mul(reset, _gate(own, 2, hidden))
         else:
-            gates = f(Add()(_gate(fed, 0, hidden, 2), Add()(MatMul()(h, _gate(r, 0, hidden, 2)), _gate(rb, 0, hidden, 2))))
+            gates = f(add(_gate(fed, 0, hidden, 2), add(matmul(h, _gate(r, 0, hidden, 2)), _gate(rb, 0, hidden, 2))))
             z, reset = _gate(gates, 0, hidden), _gate(gates, 1, hidden)
-            inner = Add()(MatMul()(Mul()(reset, h), _gate(r, 2, hidden)), _gate(rb, 2, hidden))
-        new = g(Add()(_gate(fed, 2, hidden), inner))
-        return [Add()(new, Mul()(z, Sub()(h, new)))]
+            inner = add(matmul(mul(reset, h), _gate(r, 2, hidden)), _gate(rb, 2, hidden))
+        new = g(add(_gate(fed, 2, hidden), inner))
+        return [add(new, mul(z, sub(h, new)))]
 
 
 class Lstm(Recurrent):
@@ -293,14 +293,14 @@ class Lstm(Recurrent):
         f, g, out = functions
         h, c = state
         hidden = r.shape[0]
-        gates = Add()(fed, Add()(MatMul()(h, r), rb))
+        gates = add(fed, add(matmul(h, r), rb))
         parts = [_gate(gates, k, hidden) for k in range(4)]
         peepholes = [_row(extras[0], k * hidden, (k + 1) * hidden) for k in range(3)] if extras else None
 
         def peep(part: int, hole: int, cell: Node) -> Node:
-            return Add()(parts[part], Mul()(peepholes[hole], cell)) if peepholes else parts[part]
+            return add(parts[part], mul(peepholes[hole], cell)) if peepholes else parts[part]
 
         gate = f(peep(0, 0, c))
-        forget = Sub()(constant(1, c.dtype), gate) if self.input_forget else f(peep(2, 2, c))
-        new = Add()(Mul()(forget, c), Mul()(gate, g(parts[3])))
-        return [Mul()(f(peep(1, 1, new)), out(new)), new]
+        forget = sub(1, gate) if self.input_forget else f(peep(2, 2, c))
+        new = add(mul(forget, c), mul(gate, g(parts[3])))
+        return [mul(f(peep(1, 1, new)), out(new)), new]
