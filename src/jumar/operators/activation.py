@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from jumar.base import Array, TensorType, bf16, f16, i8, i32
-from jumar.ir import Constant, Node, f32t, param, sample, tensor, topological
+from jumar.ir import Constant, Node, Sample, f32t, param, sample, tensor, topological
 from jumar.kernel import Builder, Value
 from jumar.operators.elementwise import (
     SPECIAL,
@@ -265,15 +265,15 @@ class Clip(Activation):
 
     low: float | int | None = None
     high: float | int | None = None
-    samples = (
-        sample(f32t(2, 5), low=-1.0, high=1.0),
-        sample(f32t(5), low=0.0),
-        sample(tensor(f16, 9), high=0.5),
-        sample(tensor(i8, 5), low=-3, high=3),
-        sample(SPECIAL, low=0.0, high=6.0),
-        sample(f32t(5)),
-        sample(f32t(4), low=1.0, high=-1.0),
-        sample(tensor(bf16, 3), low=0.0, high=6.0),
+    samples = (  # `sample` takes low and high for itself
+        Sample((f32t(2, 5),), {"low": -1.0, "high": 1.0}),
+        Sample((f32t(5),), {"low": 0.0}),
+        Sample((tensor(f16, 9),), {"high": 0.5}),
+        Sample((tensor(bf16, 3),), {"low": 0.0, "high": 6.0}),
+        Sample((tensor(i8, 5),), {"low": -3, "high": 3}),
+        Sample((SPECIAL,), {"low": 0.0, "high": 6.0}),
+        Sample((f32t(4),), {"low": 1.0, "high": -1.0}),
+        Sample((f32t(5),)),
     )
     cann = "aclnnClamp"
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, bool_, dtype_of, f16, f32, i8, i32, i64, u8
-from jumar.ir import Node, Result, constant, f32t, find_op, sample, tensor
+from jumar.ir import Node, Result, Sample, constant, f32t, find_op, sample, tensor
 from jumar.operators.elementwise import Grads, convert
 from jumar.operators.families import Movement, Source, broadcast, normal_axis, numel
 
@@ -182,14 +182,14 @@ class Pad(Movement):
     mode: str = "constant"
     value: float | int | bool = 0
     signature = "x[...] -> y[...]"
-    samples = (
-        sample(f32t(2, 3), low=(0, 1), high=(2, 0), value=1.5),
-        sample(f32t(3, 4), low=(2, 1), high=(1, 3), mode="reflect"),
-        sample(tensor(i64, 3), low=(4,), high=(5,), mode="wrap"),
-        sample(f32t(2, 2), low=(1, 0), high=(0, 3), mode="edge"),
-        sample(f32t(), low=(), high=()),
-        sample(f32t(0), low=(1,), high=(2,)),
-        sample(tensor(bool_, 3), low=(1,), high=(0,), value=True),
+    samples = (  # `sample` takes low and high for itself
+        Sample((f32t(2, 3),), {"low": (0, 1), "high": (2, 0), "value": 1.5}),
+        Sample((f32t(3, 4),), {"low": (2, 1), "high": (1, 3), "mode": "reflect"}),
+        Sample((tensor(i64, 3),), {"low": (4,), "high": (5,), "mode": "wrap"}),
+        Sample((f32t(2, 2),), {"low": (1, 0), "high": (0, 3), "mode": "edge"}),
+        Sample((tensor(bool_, 3),), {"low": (1,), "high": (0,), "value": True}),
+        Sample((f32t(0),), {"low": (1,), "high": (2,)}),
+        Sample((f32t(),), {"low": (), "high": ()}),
     )
     cann = "aclnnConstantPadNd"
 
@@ -484,7 +484,7 @@ class Iota(Source):
     def reference(self, *arrays: Array) -> Array:
         axis = normal_axis(self.name, self.axis, len(self.shape))
         column = np.arange(self.shape[axis]).reshape(-1, *(1,) * (len(self.shape) - 1 - axis))
-        return np.broadcast_to(column, self.shape)
+        return np.broadcast_to(column, self.shape).astype(self.dtype.numpy)
 
 
 # ---------------------------------------------------------------------------------------------------------- formulas

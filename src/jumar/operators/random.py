@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, f16, f32, f64, i32, i64
-from jumar.ir import Result, f32t, sample
+from jumar.ir import Result, Sample, f32t, sample
 from jumar.operators.families import Source, Special, wide
 
 
@@ -41,7 +41,11 @@ class RandomUniform(Source):
     seed: int = 0
     dtype: DType = f32
     signature = "-> y[*shape]"
-    samples = (sample(shape=(2, 3)), sample(shape=(), low=-1.0, high=0.5, seed=7, dtype=f64), sample(shape=(0,), dtype=f16))
+    samples = (
+        sample(shape=(2, 3)),
+        Sample((), {"shape": (), "low": -1.0, "high": 0.5, "seed": 7, "dtype": f64}),
+        sample(shape=(0,), dtype=f16),
+    )
 
     def infer(self, *types: TensorType) -> Result:
         return TensorType(self.shape, self.dtype)
@@ -64,7 +68,7 @@ class Bernoulli(Special):
 
     def reference(self, x: Array) -> Array:
         drawn = np.random.RandomState(self.seed).uniform(0, 1, x.shape)
-        return np.asarray(drawn < wide(x))
+        return np.asarray(drawn < wide(x)).astype(self.dtype.numpy)
 
 
 class Multinomial(Special):

@@ -56,7 +56,7 @@ class Numeric(Reduction):
 class ReduceSum(Numeric):
     """The sum; integers wrap."""
 
-    numpy = np.sum
+    numpy = staticmethod(np.sum)
     cann = "aclnnReduceSum"
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
@@ -83,7 +83,7 @@ class ReduceMean(Numeric):
 class ReduceProd(Numeric):
     """The product; integers wrap."""
 
-    numpy = np.prod
+    numpy = staticmethod(np.prod)
     cann = "aclnnProd"
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
@@ -94,7 +94,7 @@ class ReduceMax(Numeric):
     """The largest; NaN where one is; of nothing the least number."""
 
     samples = (*SAMPLES, *EMPTY, sample(tensor(i8, 3, 3), axes=(0,)), sample(np.array([[1, np.nan], [2, 3]], np.float32), axes=(1,)))
-    numpy = np.max
+    numpy = staticmethod(np.max)
     cann = "aclnnAmax"
 
     def options(self, x: Array) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class ReduceMin(Numeric):
     """The smallest; NaN where one is; of nothing the greatest number."""
 
     samples = (*SAMPLES, *EMPTY, sample(tensor(i8, 3, 3), axes=(0,)), sample(np.array([[1, np.nan], [2, 3]], np.float32), axes=(1,)))
-    numpy = np.min
+    numpy = staticmethod(np.min)
     cann = "aclnnAmin"
 
     def options(self, x: Array) -> dict[str, Any]:
@@ -195,14 +195,14 @@ class ArgExtreme(Special):
 class ArgMax(ArgExtreme):
     """Position of the largest along `axis`: the first of equals, or the last; NaN is the largest of all."""
 
-    numpy = np.argmax
+    numpy = staticmethod(np.argmax)
     cann = "aclnnArgMax"
 
 
 class ArgMin(ArgExtreme):
     """Position of the smallest along `axis`: the first of equals, or the last; NaN is the smallest of all."""
 
-    numpy = np.argmin
+    numpy = staticmethod(np.argmin)
     cann = "aclnnArgMin"
 
 
@@ -243,7 +243,7 @@ class Running(Special):
 class CumSum(Running):
     """Running sum along `axis`.   exclusive: without the element itself; reverse: from the end."""
 
-    numpy = np.cumsum
+    numpy = staticmethod(np.cumsum)
     cann = "aclnnCumsum"
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
@@ -253,6 +253,6 @@ class CumSum(Running):
 class CumProd(Running):
     """Running product along `axis`.   exclusive: without the element itself; reverse: from the end."""
 
-    numpy = np.cumprod
+    numpy = staticmethod(np.cumprod)
     neutral = 1
     cann = "aclnnCumprod"

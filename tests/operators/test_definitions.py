@@ -1,0 +1,196 @@
+"""Every operator x every property: what a definition promises is checked here, and an operator needs no test of its own for it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jumar.base import Array, StackError, dtype_of, f64, type_of
+from jumar.ir import REGISTRY, Graph, Node, Op, Sample, constant, evaluate, interpret, large_constants, param, parse_graph, print_graph
+from jumar.operators import Elementwise, sum_to
+
+STRUCTURAL = {"param", "constant", "get", "fused"}  # made by graphs and passes, not by users; tested there
+OPS = {name: op for name, op in sorted(REGISTRY.items()) if name not in STRUCTURAL and op.__module__.startswith("jumar.")}
+CASES = [pytest.param(op, s, id=f"{name}-{i}") for name, op in OPS.items() for i, s in enumerate(op.samples)]
+
+every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+every_sample = pytest.mark.parametrize("op, sample", CASES)
+
+
+def graph_of(op: Op, arrays: list[Array]) -> Graph:
+    """The graph of one node on parameters of the arrays' types."""
+    params = tuple(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays))
+    return Graph("one", params, op(*params).results)
+
+
+def outputs(op: Op, arrays: list[Array]) -> list[Array]:
+    """What the reference gives, in the inferred types."""
+    return interpret(graph_of(op, arrays), arrays)
+
+
+def assert_close(expected: list[Array], actual: list[Array], what: str, scale: float = 1.0) -> None:
+    """Equal but for roundings of the element type."""
+    assert len(expected) == len(actual)
+    for e, a in zip(expected, actual, strict=True):
+        assert type_of(e) == type_of(a), what
+        dtype = dtype_of(e.dtype)
+        if not dtype.is_float and dtype.kind != "c":
+            np.testing.assert_array_equal(a, e, err_msg=what)
+            continue
+        rtol = {64: 1e-7, 32: 3e-5, 16: 2e-3}.get(dtype.bits, 0.13) if dtype.name != "bf16" else 2e-2
+        wide_ = (lambda x: x) if dtype.kind == "c" else (lambda x: x.astype(np.float64))
+        np.testing.assert_allclose(wide_(a), wide_(e), rtol=rtol * scale, atol=rtol * scale / 3, err_msg=what)
+
+
+@every_op
+def test_definition_tells_what_it_is(op: type[Op]) -> None:
+    assert op.samples, "samples are the examples of the docs and the inputs of every test here"
+    assert op.__dict__.get("__doc__", "") and not op.__doc__.startswith(f"{op.__name__}("), "a docstring says what the operator means"
+    assert "->" in op.signature
+    assert op.family
+
+
+@every_op
+def test_cann_name_is_one_of_an_aclnn_operator(op: type[Op]) -> None:
+    assert not op.cann or op.cann.startswith("aclnn")
+
+
+@every_sample
+def test_infer_gives_shape_and_kind_of_the_reference(op: type[Op], sample: Sample) -> None:
+    arrays = [np.asarray(a) for a in sample.arrays()]
+    made = op(**sample.attributes)
+    types = made.infer(*(type_of(a) for a in arrays))
+    with np.errstate(all="ignore"):
+        results = made.reference(*arrays)
+    several = isinstance(types, tuple)
+    for result, type_ in zip(results if several else (results,), types if several else (types,), strict=True):
+        found = np.asarray(result)
+        assert type_.shape == found.shape
+        kinds = {"i": "iu", "u": "iu"}.get(type_.dtype.kind, type_.dtype.kind)
+        if dtype_of(found.dtype).kind not in kinds:  # integers computed in f64, for its faster matrix product
+            np.testing.assert_array_equal(found, found.astype(type_.dtype.numpy))
+
+
+@every_sample
+def test_reference_leaves_its_inputs_alone(op: type[Op], sample: Sample) -> None:
+    arrays = [np.array(a) for a in sample.arrays()]
+    before = [a.copy() for a in arrays]
+    outputs(op(**sample.attributes), arrays)
+    for a, b in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(a.view(np.uint8) if a.ndim else a, b.view(np.uint8) if b.ndim else b)
+
+
+@every_sample
+def test_text_parses_back_to_the_same_operator(op: type[Op], sample: Sample) -> None:
+    graph = graph_of(op(**sample.attributes), [np.asarray(a) for a in sample.arrays()])
+    text = print_graph(graph)
+    again = parse_graph(text, large_constants(graph))
+    assert print_graph(again) == text
+    assert [n.op for n in again.nodes] == [n.op for n in graph.nodes]
+
+
+@pytest.mark.parametrize("op, sample", [c for c in CASES if getattr(c.values[0], "decompose", None)])
+def test_decomposition_computes_what_the_reference_does(op: type[Op], sample: Sample) -> None:
+    made = op(**sample.attributes)
+    arrays = [np.asarray(a) for a in sample.arrays()]
+    whole = graph_of(made, arrays)
+    results = made.decompose(*whole.params)  # type: ignore[attr-defined]
+    parts = Graph("parts", whole.params, results if isinstance(results, tuple) else results.results)
+    assert tuple(o.type for o in parts.outputs) == tuple(o.type for o in whole.outputs)
+    assert all(n.op.name != made.name for n in parts.nodes), "a decomposition is in other operators"
+    assert_close(interpret(whole, arrays), interpret(parts, arrays), str(made), scale=4)
+
+
+def differentiable(case: Any) -> bool:
+    """The operator has a gradient, and the sample is a small place where it exists."""
+    op, sample = case.values
+    arrays = [np.asarray(a) for a in sample.arrays()]
+    finite = all(np.isfinite(a.astype(np.float64)).all() for a in arrays if dtype_of(a.dtype).is_float)
+    floats = [a for a in arrays if dtype_of(a.dtype).is_float]
+    return bool(getattr(op, "grad", None)) and finite and bool(floats) and 0 < sum(a.size for a in floats) <= 100
+
+
+@pytest.mark.parametrize("op, sample", [c for c in CASES if differentiable(c)])
+def test_gradient_is_the_finite_difference(op: type[Op], sample: Sample) -> None:
+    attributes = {k: f64 if k == "dtype" and v.is_float else v for k, v in sample.attributes.items()}
+    made = op(**attributes)
+    arrays = [a.astype(np.float64) if dtype_of(a.dtype).is_float else a for a in map(np.asarray, sample.arrays())]
+    graph = graph_of(made, arrays)
+    (y,) = graph.outputs
+    if not y.dtype.is_float:
+        pytest.skip("the result is not of floats")
+    weights = np.asarray(np.random.default_rng(1).uniform(0.5, 1.5, y.shape))
+    grads = made.grad(*graph.params, y, constant(weights))  # type: ignore[attr-defined]
+    assert len(grads) == len(arrays)
+
+    def loss(values: list[Array]) -> float:
+        return float((outputs(made, values)[0] * weights).sum())
+
+    for i, (grad, x) in enumerate(zip(grads, arrays, strict=True)):
+        if grad is None or not dtype_of(x.dtype).is_float:
+            continue
+        if isinstance(made, Elementwise):
+            grad = sum_to(grad, x.shape)
+        assert grad.type == graph.params[i].type
+        (actual,) = interpret(Graph("grad", graph.params, (grad,)), arrays)
+        np.testing.assert_allclose(actual, finite_difference(loss, arrays, i), rtol=1e-5, atol=1e-7)
+
+
+def finite_difference(loss: Any, arrays: list[Array], which: int, step: float = 1e-6) -> Array:
+    """The gradient of a number by moving each element a little."""
+    x = arrays[which]
+    gradient = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        moved = [x.copy(), x.copy()]
+        moved[0][at] += step
+        moved[1][at] -= step
+        above, below = (loss([*arrays[:which], m, *arrays[which + 1 :]]) for m in moved)
+        gradient[at] = (above - below) / (2 * step)
+    return gradient
+
+
+def compiled(graph: Graph, arrays: list[Array]) -> list[Array]:
+    """What the CPU gives."""
+    compiler = pytest.importorskip("jumar.compiler")
+    device = pytest.importorskip("jumar.device")
+    runtime = pytest.importorskip("jumar.runtime")
+    if not getattr(compiler, "compile", None) or not getattr(runtime, "Instance", None):
+        pytest.skip("the compiler is not there yet")
+    program = compiler.compile(graph, device.host_target()).program
+    results: list[Array] = runtime.Instance(program).run(arrays)
+    return results
+
+
+@every_sample
+def test_cpu_computes_what_the_reference_does(op: type[Op], sample: Sample) -> None:
+    made = op(**sample.attributes)
+    if getattr(made, "data_dependent", False):
+        pytest.skip("the result's shape depends on data: it runs on the host")
+    arrays = [np.asarray(a) for a in sample.arrays()]
+    graph = graph_of(made, arrays)
+    assert_close(interpret(graph, arrays), compiled(graph, arrays), str(made), scale=4)
+
+
+@every_op
+def test_wrong_inputs_are_an_error_of_ours(op: type[Op]) -> None:
+    """No operator takes seven inputs of no shape, but for those that take any number."""
+    takes_any = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in inspect.signature(op.reference).parameters.values())
+    made = op(**op.samples[0].attributes)
+    if not takes_any and "..." not in op.signature:
+        scalar: Node = constant(0, f64)
+        with pytest.raises(StackError):
+            made(*(scalar,) * 7)
+
+
+def test_random_inputs_are_the_same_each_time() -> None:
+    for op in OPS.values():
+        for first, second in zip(op.samples[0].arrays(), op.samples[0].arrays(), strict=True):
+            np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
+
+
+def test_evaluate_checks_the_shape_of_a_reference() -> None:
+    x = param("x", type_of(np.zeros(2, np.float32)))
+    assert evaluate(Node(REGISTRY["neg"](), (x,), x.type), [np.ones(2, np.float32)]).tolist() == [-1, -1]
