@@ -99,9 +99,9 @@ def decode_attribute(proto: Any, read_tensor: Callable[[Any], Array]) -> Any:
         case 10:
             return tuple(proto.graphs)
         case 11:
-            return _dense(proto.sparse_tensor, read_tensor)
+            return dense(proto.sparse_tensor, read_tensor)
         case 12:
-            return tuple(_dense(s, read_tensor) for s in proto.sparse_tensors)
+            return tuple(dense(s, read_tensor) for s in proto.sparse_tensors)
         case 13:
             return proto.tp
         case 14:
@@ -181,7 +181,7 @@ def unpack(packed: Array, dtype: DType, size: int) -> Array:
     return codes.astype(dtype.numpy) if dtype.kind == "u" else codes.view(dtype.numpy)
 
 
-def _dense(proto: Any, read_tensor: Callable[[Any], Array]) -> Array:
+def dense(proto: Any, read_tensor: Callable[[Any], Array]) -> Array:
     """A sparse tensor as a dense array."""
     dims = tuple(int(d) for d in proto.dims)
     size = check_dims(dims, "a sparse tensor")

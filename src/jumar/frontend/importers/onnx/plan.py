@@ -145,7 +145,7 @@ def key_of(content: Any) -> Any:
     return content
 
 
-MAX_STAGES = 256  # ways out of one branch that are remembered
+MAX_STAGES = 1024  # ways out of one branch that are remembered
 
 
 class Walk:
@@ -159,19 +159,20 @@ class Walk:
         self.path = [root]
         self.stage = 0  # where the trace is: index into path
         self.step = 0
-        self.used = 0  # slots that the trace has seen
-        self.compiled: list[Segment] = []
 
-    def advance(self) -> Finish | None:
-        """Runs what is known; None where the call must be traced on."""
+    def advance(self, *, alone: bool) -> Finish | None:
+        """Runs what is known; None where the call must be traced on.   alone: no other thread adds steps meanwhile."""
         assert self.frame is not None, "only a call with values runs"
         while True:
             stage = self.path[-1]
+            end = stage.end  # read before the steps: a stage that has an end gets no more of them
+            if end is None and not alone:
+                return None
             for step in stage.steps:
                 step.run(self.frame)
-            match stage.end:
+            match end:
                 case Finish():
-                    return stage.end
+                    return end
                 case Branch() as branch:
                     found = branch.stages.get(key_of(self.frame[branch.slot]))
                     if found is None:

@@ -51,6 +51,7 @@ class Rule:
     domain: str
     function: RuleFunction
     inputs: int | None
+    scoped: bool = False  # the function gets the scope as its third argument: control flow only
 
     def pad(self, values: list[Value]) -> list[Value]:
         """As many values as the function has parameters."""
@@ -60,15 +61,15 @@ class Rule:
 RULES: dict[tuple[str, str], Rule] = {}
 
 
-def rule(*names: str, domain: str = "") -> Callable[[RuleFunction], RuleFunction]:
+def rule(*names: str, domain: str = "", scoped: bool = False) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the rule of the operators `names` of a domain ("" is the standard one)."""
 
     def register(function: RuleFunction) -> RuleFunction:
-        parameters = list(inspect.signature(function).parameters.values())[2:]
+        parameters = list(inspect.signature(function).parameters.values())[3 if scoped else 2 :]
         any_number = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         count = sum(p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in parameters)
         for name in names:
-            made = Rule(name, domain, function, None if any_number else count)
+            made = Rule(name, domain, function, None if any_number else count, scoped)
             before = RULES.setdefault((domain, name), made)
             if before.function.__module__ != function.__module__:
                 raise IRError(f"rule: {domain or 'ai.onnx'} {name} must have one rule, got {before.function.__module__} and {function.__module__}")

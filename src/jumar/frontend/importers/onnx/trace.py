@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, DType, ImportFault, Loc, TensorType, type_of
+from jumar.base import Array, ImportFault, Loc, TensorType, type_of
 from jumar.frontend.importers.onnx.plan import Compile, HostCall, Segment, Slot, Structure, Text, Walk
-from jumar.frontend.importers.onnx.value import Known, Tensor, Traced, Value, as_array, leaves
+from jumar.frontend.importers.onnx.value import Known, Traced, Value, as_array, leaves
 from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, interpret, param, topological
 
 EAGER_ELEMENTS = 1 << 16  # results up to this size are computed while importing when all inputs are known
@@ -42,7 +42,7 @@ class Trace:
         self.slots: dict[Node, int] = {}  # nodes whose value lies in the frame
         self.values: dict[Node, Array] = {}  # nodes whose value is known by now
         self.constants: dict[int, tuple[Array, Node]] = {}  # by identity, so that a weight is one node
-        self.live: Callable[[], Iterable[Value]] = tuple  # what later nodes read; evaluator.py sets it
+        self.scopes: list[dict[str, Value]] = []  # what later nodes read, by name; evaluator.py keeps them
         self.held: list[list[Any]] = []
         self.used = 0  # slots so far
         self.attempts = 0
@@ -104,19 +104,16 @@ class Trace:
     def run(self, op: Op, *values: Value) -> Any:
         """Runs a data-dependent operator on the host at once: one value, or a tuple of them.   Its results' types are known from then on."""
         arrays = [self.known(v) for v in values]
-        several = False
 
-        def call(*inputs: Any) -> Any:
-            nonlocal several
+        def call(*inputs: Any) -> list[Any]:
             with np.errstate(all="ignore"):
                 result = op.reference(*inputs)
-            several = isinstance(result, tuple)
-            return list(result) if several else [result]
+            return list(result) if isinstance(result, tuple) else [result]
 
-        if all(a is not None for a in arrays):
-            results = [Known(np.asarray(r)) for r in call(*arrays)]
-            return tuple(results) if several else results[0]
-        results = self.host(call, list(values))
+        if all(a is not None or v is None for a, v in zip(arrays, values, strict=True)):
+            results = [Known(as_array(r)) for r in call(*arrays)]
+        else:
+            results = self.host(call, list(values))
         return tuple(results) if len(results) > 1 else results[0]
 
     def host(self, function: Callable[..., Any], inputs: list[Value]) -> Any:
@@ -265,7 +262,7 @@ class Trace:
         if not wanted:
             return
         if not last:
-            later = (v for value in [*self.live(), *self.held] for v in leaves(value))
+            later = (v for value in [*(v for scope in self.scopes for v in scope.values()), *self.held] for v in leaves(value))
             wanted += [v.node for v in later if isinstance(v, Traced) and v.node not in self.values and self.varies(v.node)]
         self._segment([n for n in dict.fromkeys(wanted) if n not in self.slots], self.compile)
 
@@ -322,6 +319,3 @@ class _Interpreted:
 
 def _interpreted(graph: Graph) -> _Interpreted:
     return _Interpreted(graph)
-
-
-__all__ = ["DType", "NeedsValue", "Tensor", "Trace"]

@@ -1,0 +1,292 @@
+"""ONNX files, read with suspicion: every size and path is checked before anything is allocated or opened.
+
+In: a path, bytes or a ModelProto.  Out: `OnnxFile`: the graph in order, its ports, its weights on demand; evaluator.py runs it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, ImportFault, event
+from jumar.frontend.importers.onnx.graph import Context, OnnxGraph, read_graph
+from jumar.frontend.importers.onnx.node import check_dims, decode_raw, decode_tensor, dense, dtype_of_onnx
+from jumar.frontend.importers.onnx.port import Port, port_of
+from jumar.frontend.importers.onnx.rule import normal_domain
+
+OLDEST_IR = 3
+MAP_NBYTES = 1 << 20  # external tensors from this size on are mapped rather than read
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxFile:
+    """A model that has been read and checked.   nbytes: of the file and its external data."""
+
+    name: str
+    proto: Any
+    graph: OnnxGraph
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    opsets: Mapping[str, int]
+    nbytes: int
+
+
+def available_memory() -> int:
+    """Bytes that this process may still allocate: what the machine has free, or its control group, whichever is less."""
+    found = [_meminfo(), *_cgroup()]
+    return min(found) if found else 1 << 36
+
+
+def _meminfo() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) if hasattr(os, "sysconf") else 1 << 36
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 1 << 36)
+
+
+def _cgroup() -> Iterator[int]:
+    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+        try:
+            yield max(int(Path("/sys/fs/cgroup", limit).read_text()) - int(Path("/sys/fs/cgroup", used).read_text()), 0)
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+
+
+def read_path(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a model file; refused where it is no regular file or does not fit into memory."""
+    name = os.fspath(path)
+    try:
+        status = os.stat(name)
+    except OSError as error:
+        raise ImportFault(f"{name}: file must exist and be readable, got {error.strerror}", hint=_siblings(name), code="file-missing") from error
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise ImportFault(f"{name}: model must be a file, got {kind}", hint=_siblings(os.path.join(name, "model.onnx")), code="file-missing")
+    check_memory(name, status.st_size)
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise ImportFault(f"{name}: file must exist and be readable, got {error.strerror}", code="file-missing") from error
+
+
+def _siblings(name: str) -> str:
+    folder = Path(name).parent
+    found = sorted(p.name for p in folder.glob("*.onnx"))[:5] if folder.is_dir() else []
+    return f"in that folder: {', '.join(found)}" if found else ""
+
+
+def check_memory(name: str, nbytes: int) -> None:
+    """Refuses a model that is larger than the memory that is free."""
+    free = available_memory()
+    if nbytes > free:
+        raise ImportFault(
+            f"{name}: model must fit into memory, got {nbytes / 2**30:.2f} GiB of weights with {free / 2**30:.2f} GiB free",
+            hint="close other programs, use a machine with more memory, or a quantised model", code="memory",
+        )  # fmt: skip
+
+
+def parse_model(raw: bytes, name: str) -> Any:
+    """The ModelProto of bytes."""
+    import onnx  # noqa: PLC0415  (0.2 s: a model from the cache never needs it)
+    from google.protobuf.message import DecodeError  # noqa: PLC0415  (comes with onnx)
+
+    if not raw:
+        raise ImportFault(f"{name}: file must be an ONNX model, got an empty file", code="file-not-onnx")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(raw)
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise _not_onnx(raw, name) from error
+    if not proto.HasField("graph"):
+        if proto.ir_version and proto.ir_version < 1000 and raw[:1] == b"\x08":
+            raise ImportFault(f"{name}: model must have a graph, got none", hint="is the file complete?", code="graph-missing")
+        raise _not_onnx(raw, name)
+    return proto
+
+
+def _not_onnx(raw: bytes, name: str) -> ImportFault:
+    where = _truncated_at(raw)
+    if where:
+        return ImportFault(
+            f"{name}: file must be complete, got {len(raw)} bytes where a field needs {where}",
+            hint="fetch or export the file again; with Git LFS: git lfs pull", code="file-truncated",
+        )  # fmt: skip
+    start = raw[:32]
+    hint = {
+        b"{": "this looks like JSON: convert it with onnx.load(..., format='json')",
+        b"v": "this looks like a Git LFS pointer: git lfs pull",
+        b"P": "this looks like a zip archive (a PyTorch .pt?): export it with torch.onnx.export",
+        b"<": "this looks like a web page: the download did not give the file",
+    }.get(start[:1], "export the model to ONNX, or check that the download is complete")
+    return ImportFault(f"{name}: file must be an ONNX model, got bytes that begin with {start[:12]!r}", hint=hint, code="file-not-onnx")
+
+
+def _truncated_at(raw: bytes) -> int:
+    """Bytes that the file would need, where it is a ModelProto up to a field that goes past its end; else 0."""
+    at, fields = 0, 0
+    while at < len(raw):
+        key, at = _varint(raw, at)
+        number, kind = key >> 3, key & 7
+        if at < 0 or number not in (1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26) or kind not in (0, 2) or (number in (1, 5)) != (kind == 0):
+            return 0
+        value, at = _varint(raw, at)
+        if at < 0:
+            return len(raw) + 1 if fields else 0
+        if kind == 2:
+            if at + value > len(raw):
+                return at + value if fields and value < 2**40 else 0
+            at += value
+        fields += 1
+    return 0
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(raw):
+            return 0, -1
+        value |= (raw[at] & 0x7F) << shift
+        at += 1
+        if raw[at - 1] < 0x80:
+            return value, at
+    return 0, -1
+
+
+def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> OnnxFile:
+    """A checked OnnxFile of a ModelProto.   folder: where external data may lie; None: nowhere."""
+    import onnx  # noqa: PLC0415  (see parse_model)
+
+    if not OLDEST_IR <= proto.ir_version <= onnx.IR_VERSION:
+        newer = proto.ir_version > onnx.IR_VERSION
+        raise ImportFault(
+            f"{name}: IR version must be {OLDEST_IR} to {onnx.IR_VERSION}, got {proto.ir_version}",
+            hint="pip install --upgrade onnx" if newer else "convert it with onnx.version_converter", code="ir-version",
+        )  # fmt: skip
+    opsets = {normal_domain(o.domain): int(o.version) for o in proto.opset_import}
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= opsets.get("", 1) <= newest:
+        raise ImportFault(
+            f"{name}: opset must be 1 to {newest}, got {opsets['']}",
+            hint="pip install --upgrade onnx" if opsets[""] > newest else "export the model again", code="opset-version",
+        )  # fmt: skip
+    functions = {(normal_domain(f.domain), f.name, f.overload): f for f in proto.functions}
+    reader = TensorReader(name, folder)
+    total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto.graph) if t.data_location == 1)
+    check_memory(name, total)
+    context = Context(name, opsets, functions, reader)
+    graph = read_graph(proto.graph, context)
+    ports = tuple(port_of(i, has_default=i.name in graph.weights) for i in proto.graph.input)
+    return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total)
+
+
+def _all_tensors(graph: Any) -> Iterator[Any]:
+    """Initializers and tensor attributes of a graph and its sub-graphs."""
+    graphs = [graph]
+    while graphs:
+        one = graphs.pop()
+        yield from one.initializer
+        for node in one.node:
+            for attribute in node.attribute:
+                if attribute.type == 4:
+                    yield attribute.t
+                elif attribute.type == 5:
+                    graphs.append(attribute.g)
+
+
+class TensorReader:
+    """Reads TensorProtos, external data included.   folder: the only one that external data may lie in."""
+
+    def __init__(self, model: str, folder: Path | None) -> None:
+        self.model = model
+        self.folder = folder
+        self.files: dict[str, int] = {}  # location -> nbytes
+
+    def __call__(self, proto: Any) -> Array:
+        if proto.DESCRIPTOR.name == "SparseTensorProto":
+            return dense(proto, self)
+        array = self._external(proto) if proto.data_location == 1 else decode_tensor(proto)
+        _warn_nan(array, proto.name, self.model)
+        return array
+
+    def external_nbytes(self, proto: Any) -> int:
+        """Bytes of a tensor that lies outside, after checking that they are there."""
+        return self._range(proto)[2]
+
+    def _external(self, proto: Any) -> Array:
+        path, offset, nbytes = self._range(proto)
+        dtype = dtype_of_onnx(proto.data_type)
+        if nbytes >= MAP_NBYTES:
+            raw: Any = np.memmap(path, np.uint8, "r", offset, (nbytes,))
+        else:
+            with open(path, "rb") as file:
+                file.seek(offset)
+                raw = file.read(nbytes)
+        return np.asarray(decode_raw(raw, dtype, tuple(proto.dims), f"tensor {proto.name!r}"))
+
+    def _range(self, proto: Any) -> tuple[Path, int, int]:
+        """File, offset and length of external data, checked against each other."""
+        what = f"{self.model}: external data of tensor {proto.name!r}"
+        entries = {e.key: e.value for e in proto.external_data}
+        location = entries.get("location", "")
+        size = check_dims(tuple(proto.dims), f"tensor {proto.name!r}")
+        dtype = dtype_of_onnx(proto.data_type)
+        if dtype.kind == "s":
+            raise ImportFault(f"{what} must not be strings, got {dtype}", code="external-data")
+        needed = size * dtype.nbytes if dtype.bits >= 8 else -(-size * dtype.bits // 8)
+        try:
+            offset, length = int(entries.get("offset", 0) or 0), int(entries.get("length", needed) or needed)
+        except ValueError as error:
+            raise ImportFault(f"{what} must have whole numbers as offset and length, got {entries}", code="external-data") from error
+        path = self.safe_path(location, what)
+        held = self._held(path, location, what)
+        if offset < 0 or length != needed or offset + length > held:
+            raise ImportFault(
+                f"{what} must be {needed} bytes within {location!r} of {held} bytes, got offset {offset}, length {length}",
+                hint="is the data file complete, and the one that belongs to the model?", code="external-data",
+            )  # fmt: skip
+        return path, offset, length
+
+    def safe_path(self, location: str, what: str) -> Path:
+        """The path of a location; refused where it leads out of the model's folder, by `..`, a root or a link."""
+        if self.folder is None:
+            raise ImportFault(f"{what} must lie beside a model file, got a model from memory", hint="load the model by its path", code="external-data")
+        parts = location.replace("\\", "/").split("/")
+        outside = not location or "\0" in location or os.path.isabs(location) or parts[0] == "" or ".." in parts or ":" in parts[0]
+        path = self.folder
+        for part in parts if not outside else ():
+            path = path / part
+            outside = outside or path.is_symlink()
+        if outside:
+            raise ImportFault(
+                f"{what} must lie in the model's folder, got {location!r}",
+                hint="paths with '..', absolute paths and symbolic links are refused; copy the data file beside the model", code="external-data-outside",
+            )  # fmt: skip
+        return path
+
+    def _held(self, path: Path, location: str, what: str) -> int:
+        if location not in self.files:
+            try:
+                status = os.stat(path)
+            except OSError as error:
+                raise ImportFault(
+                    f"{what} must be there, got no file {location!r}", hint=f"put it into {self.folder}", code="external-data-missing"
+                ) from error
+            if not stat.S_ISREG(status.st_mode):
+                raise ImportFault(f"{what} must be a regular file, got {location!r}", code="external-data")
+            self.files[location] = status.st_size
+        return self.files[location]
+
+
+def _warn_nan(array: Array, name: str, model: str) -> None:
+    """NaN in weights is noted, not refused: some exporters leave it in values that nobody reads."""
+    with np.errstate(all="ignore"):
+        suspicious = array.dtype.kind == "f" and array.size > 0 and not np.isfinite(array.sum(dtype=np.float64))
+    if suspicious and np.isnan(array).any():
+        event("weights-nan", model=model, tensor=name, count=int(np.isnan(array).sum()))

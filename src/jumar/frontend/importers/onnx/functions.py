@@ -1,0 +1,68 @@
+"""Functions that the ONNX standard gives for operators: the last resort before an operator is unsupported.
+
+In: a node without a rule.  Out: a FunctionProto in simpler operators, which evaluator.py inlines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jumar.frontend.importers.onnx.node import ONNX_OF_DTYPE, OnnxNode
+from jumar.frontend.importers.onnx.value import Known, Traced, Value
+
+
+def _schema(node: OnnxNode) -> Any:
+    import onnx  # noqa: PLC0415  (0.2 s: a model from the cache never needs it)
+
+    try:
+        return onnx.defs.get_schema(node.op, node.opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def has_schema_function(node: OnnxNode) -> bool:
+    """The standard says this operator in others."""
+    schema = _schema(node)
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def function_of_schema(node: OnnxNode, values: Sequence[Value]) -> Any:
+    """The standard's function for a node on inputs of these types; None where there is none."""
+    import onnx  # noqa: PLC0415  (see above)
+
+    schema = _schema(node)
+    if schema is None:
+        return None
+    proto = onnx.FunctionProto()
+    if schema.has_context_dependent_function:
+        versions = [v for v in schema.context_dependent_function_opset_versions if v <= node.opsets.get("", node.opset)]
+        if not versions:
+            return None
+        types = [_type_proto(v).SerializeToString() for v in values]
+        proto.ParseFromString(schema.get_context_dependent_function_with_opset_version(max(versions), node.proto.SerializeToString(), types))
+    elif schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= node.opsets.get("", node.opset)]
+        if not versions:
+            return None
+        found = schema.get_function_with_opset_version(max(versions))
+        proto.CopyFrom(found) if not isinstance(found, bytes) else proto.ParseFromString(found)
+    else:
+        return None
+    given = {a.name for a in node.proto.attribute}
+    for name, attribute in schema.attributes.items():
+        if name not in given and attribute.default_value.name:
+            proto.attribute_proto.append(attribute.default_value)
+    return proto
+
+
+def _type_proto(value: Value) -> Any:
+    import onnx  # noqa: PLC0415  (see above)
+
+    match value:
+        case Known() | Traced():
+            return onnx.helper.make_tensor_type_proto(ONNX_OF_DTYPE[value.dtype], value.shape)
+        case list():
+            inner = _type_proto(value[0]) if value else onnx.TypeProto()
+            return onnx.helper.make_sequence_type_proto(inner)
+    return onnx.TypeProto()
