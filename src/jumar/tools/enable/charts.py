@@ -1,0 +1,128 @@
+"""Charts as SVG text: the timeline of one run, live memory over the steps, and the map of the arena.
+
+In: facts.  Out: SVG elements that take their colours from the page's style sheet (classes `k-conv` and so on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from jumar.tools.enable.facts import MemoryFact, StepFact
+from jumar.tools.enable.units import ms_text, nbytes_text
+
+WIDTH, LEFT, RIGHT = 1120, 78, 12
+
+
+def timeline(steps: Sequence[StepFact]) -> str:
+    """One row for each thread, one bar for each step on it."""
+    bars = [(lane, s) for s in steps for lane in (s.lanes or ())]
+    if not bars:
+        at, made = 0.0, []
+        for s in steps:
+            made.append(((0, at, at + s.time_ms), s))
+            at += s.time_ms
+        bars = made
+    threads = sorted({lane[0] for lane, _ in bars})
+    end = max((lane[2] for lane, _ in bars), default=0.0) or 1.0
+    scale = (WIDTH - LEFT - RIGHT) / end
+    row, top = 34, 8
+    height = top + row * len(threads) + 30
+    parts = [_open(height, "timeline of one run, a row for each thread")]
+    for number, thread in enumerate(threads):
+        y = top + number * row
+        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 18}" text-anchor="end">thread {thread}</text>')
+        parts.append(f'<rect class="track" x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{row - 6}"/>')
+    for (thread, start, stop), s in bars:
+        x, width, y = LEFT + start * scale, max((stop - start) * scale, 0.35), top + threads.index(thread) * row
+        tip = f"step {s.index}: {s.label}\n{ms_text(s.time_ms)}" + (f"\n{s.place}" if s.place else "")
+        parts.append(
+            f'<rect class="bar k-{s.kind}" x="{x:.2f}" y="{y}" width="{width:.2f}" height="{row - 6}"><title>{escape(tip)}</title></rect>'
+        )
+        shown = s.label.split("(")[0].split(" ")[0]
+        if width > 7 * len(shown) + 8:
+            parts.append(f'<text class="inbar" x="{x + width / 2:.1f}" y="{y + 18}" text-anchor="middle">{escape(shown)}</text>')
+    parts += _axis_x(end, scale, top + row * len(threads), ms_text)
+    return "".join([*parts, "</svg>"])
+
+
+def memory_curve(memory: MemoryFact) -> str:
+    """Live bytes at each step as an area, the arena and the lower bound as lines."""
+    live = memory.live_nbytes or (0,)
+    high = max(memory.peak_nbytes, max(live), 1) * 1.12
+    height, top, bottom = 240, 10, 34
+    inner = height - top - bottom
+    scale_x, scale_y = (WIDTH - LEFT - RIGHT) / len(live), inner / high
+    base = top + inner
+    parts = [_open(height, "live bytes at each step, against the size of the arena"), *_axis_y(high, scale_y, base)]
+    points = [f"{LEFT},{base}"]
+    for i, value in enumerate(live):
+        y = base - value * scale_y
+        points += [f"{LEFT + i * scale_x:.1f},{y:.1f}", f"{LEFT + (i + 1) * scale_x:.1f},{y:.1f}"]
+    points.append(f"{LEFT + len(live) * scale_x:.1f},{base}")
+    parts.append(f'<polygon class="live" points="{" ".join(points)}"/>')
+    # the two lines often lie on each other: one label above, one below
+    for value, kind, text, shift in (
+        (memory.bound_nbytes, "bound", f"lower bound {nbytes_text(memory.bound_nbytes)}", 14),
+        (memory.peak_nbytes, "arena", f"arena {nbytes_text(memory.peak_nbytes)}", -5),
+    ):
+        y = base - value * scale_y
+        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="{kind}-text" x="{WIDTH - RIGHT - 4}" y="{y + shift:.1f}" text-anchor="end">{text}</text>')
+    parts += _axis_x(len(live), scale_x, base, lambda v: f"step {v:.0f}")
+    return "".join([*parts, "</svg>"])
+
+
+def arena_map(memory: MemoryFact) -> str:
+    """Every value as a rectangle: its steps across, its bytes of the arena up."""
+    steps = max((b.last for b in memory.blocks), default=0) + 1
+    high = max(memory.peak_nbytes, 1)
+    height, top, bottom = 300, 10, 34
+    inner = height - top - bottom
+    scale_x, scale_y = (WIDTH - LEFT - RIGHT) / steps, inner / high
+    base = top + inner
+    parts = [_open(height, "map of the arena: steps across, bytes up"), *_axis_y(high, scale_y, base)]
+    for number, b in enumerate(memory.blocks):
+        x, width = LEFT + b.first * scale_x, (b.last - b.first + 1) * scale_x
+        y, tall = base - (b.offset + b.nbytes) * scale_y, b.nbytes * scale_y
+        tip = f"{b.label}\n{nbytes_text(b.nbytes)} at {nbytes_text(b.offset)}\nsteps {b.first} to {b.last}"
+        parts.append(
+            f'<rect class="block c{number % 6}" x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{max(tall, 0.5):.2f}">'
+            f"<title>{escape(tip)}</title></rect>"
+        )
+    parts += _axis_x(steps, scale_x, base, lambda v: f"step {v:.0f}")
+    return "".join([*parts, "</svg>"])
+
+
+def share_bar(share: float) -> str:
+    """A small bar for a table cell.   share: 0 to 1."""
+    width = 120
+    return (
+        f'<svg class="share" width="{width}" height="10" role="img" aria-label="{100 * share:.0f} %">'
+        f'<rect class="track" width="{width}" height="10"/><rect class="fill" width="{width * min(share, 1):.1f}" height="10"/></svg>'
+    )
+
+
+def _open(height: int, label: str) -> str:
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{escape(label)}">'
+
+
+def _axis_x(end: float, scale: float, y: float, text: object) -> list[str]:
+    assert callable(text), "text formats a number"
+    parts = [f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>']
+    for i in range(6):
+        value = end * i / 5
+        x = LEFT + value * scale
+        anchor = "start" if i == 0 else "end" if i == 5 else "middle"
+        parts.append(f'<text class="axis" x="{x:.1f}" y="{y + 20:.1f}" text-anchor="{anchor}">{escape(text(value)) if value else "0"}</text>')
+    return parts
+
+
+def _axis_y(high: float, scale: float, base: float) -> list[str]:
+    parts = []
+    for i in range(5):
+        value = high * i / 4.4
+        y = base - value * scale
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{nbytes_text(value)}</text>')
+    return parts

@@ -1,0 +1,88 @@
+"""The report as one HTML page that needs nothing else: no network, no other file.
+
+In: `Report`.  Out: the text of report.html, from the template beside this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from jumar.tools.enable.charts import arena_map, memory_curve, share_bar, timeline
+from jumar.tools.enable.facts import Report
+from jumar.tools.enable.picture import picture
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text
+
+KINDS = ("contraction", "fused", "elementwise", "reduction", "movement", "other", "host", "input")
+
+
+def page(report: Report) -> str:
+    """The page."""
+    jinja = Environment(loader=PackageLoader("jumar.tools.enable", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    jinja.filters |= {
+        "nbytes": nbytes_text,
+        "count": count_text,
+        "ms": ms_text,
+        "share": lambda share: Markup(share_bar(share)) + f"{100 * share:.1f} %",
+        "did": did_text,
+    }
+    present = {n.kind for n in report.graph} | {s.kind for s in report.speed.steps} if report.speed else {n.kind for n in report.graph}
+    return jinja.get_template("report.html.j2").render(
+        r=report,
+        kinds=KINDS,
+        shown_kinds=[k for k in KINDS if k in present],
+        headline=headline(report),
+        tiles=tiles(report),
+        graph=Markup(picture(report.graph, [f"{i.name}: {i.chosen}" for i in report.model.inputs])) if report.graph else "",
+        curve=Markup(memory_curve(report.memory)) if report.memory and report.memory.live_nbytes else "",
+        arena=Markup(arena_map(report.memory)) if report.memory and report.memory.blocks else "",
+        timeline=Markup(timeline(report.speed.steps)) if report.speed and report.speed.steps else "",
+    )
+
+
+def did_text(did: dict[str, Any]) -> str:
+    """What a pass did, in one line.
+
+    >>> did_text({"folded": 3, "rules": {"transpose-transpose": 2}})
+    'folded 3, rules: transpose-transpose 2'
+    """
+    parts = []
+    for name, value in did.items():
+        shown = name.replace("_", " ")
+        if isinstance(value, dict):
+            inner = ", ".join(f"{k} {v}" for k, v in value.items() if v)
+            if inner:
+                parts.append(f"{shown}: {inner}")
+        elif isinstance(value, list | tuple):
+            if value:
+                parts.append(f"{shown}: {', '.join(map(str, value))}")
+        elif value or isinstance(value, str):
+            parts.append(f"{shown} {value}")
+    return ", ".join(parts) or "nothing to do"
+
+
+def headline(report: Report) -> str:
+    """One sentence on top of everything."""
+    m = report.model
+    return f"{m.node_count} operators, {count_text(m.parameters)} parameters, on {report.environment.cpu}"
+
+
+def tiles(report: Report) -> list[tuple[str, str]]:
+    """The figures that matter most, each with its meaning."""
+    shown: list[tuple[str, str]] = []
+    if report.speed:
+        shown.append((ms_text(report.speed.median_ms), f"median latency, {report.speed.threads} thread{'s' * (report.speed.threads != 1)}"))
+        if report.speed.peak_gflops_per_s:
+            shown.append((f"{report.speed.percent_of_peak:.0f} %", "of this machine's measured peak"))
+    if report.numerics:
+        worst = max((o.max_abs for o in report.numerics.outputs), default=0.0)
+        shown.append((f"{worst:.2g}", "largest error against the reference" if report.numerics.within else "largest error: out of tolerance"))
+    if report.memory:
+        shown.append((nbytes_text(report.memory.peak_nbytes), f"arena, {report.memory.saving_percent:.0f} % less than all tensors"))
+    if report.compile:
+        shown.append((ms_text(report.compile.cold_s * 1000), f"compile; {ms_text(report.compile.cached_s * 1000)} from the cache"))
+    if report.passes:
+        shown.append((f"{report.passes[0].before} → {report.passes[-1].after}", "operators before and after the graph engine"))
+    return shown

@@ -1,0 +1,44 @@
+"""Numbers as people read them: bytes, times, counts.
+
+In: a number in its base unit.  Out: a short text.
+"""
+
+from __future__ import annotations
+
+
+def nbytes_text(nbytes: float) -> str:
+    """Bytes with a unit.
+
+    >>> nbytes_text(1536), nbytes_text(999), nbytes_text(0)
+    ('1.5 KiB', '999 B', '0 B')
+    """
+    if abs(nbytes) < 1024:
+        return f"{nbytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        nbytes /= 1024
+        if abs(nbytes) < 1024 or unit == "GiB":
+            return f"{nbytes:.3g} {unit}" if abs(nbytes) < 1000 else f"{nbytes:.0f} {unit}"
+    raise AssertionError("the loop ends at GiB")
+
+
+def count_text(count: float) -> str:
+    """A count with k, M or G.
+
+    >>> count_text(950), count_text(25557032)
+    ('950', '25.6 M')
+    """
+    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(count) >= limit:
+            return f"{count / limit:.3g}{unit}"
+    return f"{count:g}"
+
+
+def ms_text(time_ms: float) -> str:
+    """Milliseconds, with the unit that keeps three digits readable.
+
+    >>> ms_text(0.0123), ms_text(12.345), ms_text(2345.6)
+    ('12.3 µs', '12.3 ms', '2.35 s')
+    """
+    if time_ms >= 1000:
+        return f"{time_ms / 1000:.3g} s"
+    return f"{time_ms:.3g} ms" if time_ms >= 0.1 else f"{time_ms * 1000:.3g} µs"
