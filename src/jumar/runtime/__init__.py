@@ -1,0 +1,27 @@
+"""The runtime: Programs, and what runs them.   Needs base and device only, so that a deployed model is small."""
+
+from jumar.runtime.buffer import ALIGN, aligned, allocate, view
+from jumar.runtime.executor import Instance, StepTime, measure
+from jumar.runtime.link import Code, link
+from jumar.runtime.native import pool_object, ship
+from jumar.runtime.program import (
+    Arg,
+    HostStep,
+    KernelRef,
+    Port,
+    Program,
+    Ref,
+    Step,
+    View,
+    bits,
+    check,
+    dump,
+    load,
+    load_program,
+    save_program,
+)
+
+__all__ = [
+    "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Port", "Program", "Ref", "Step", "StepTime", "View",
+    "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_program", "measure", "pool_object", "save_program", "ship", "view",
+]  # fmt: skip

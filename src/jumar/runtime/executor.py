@@ -1,0 +1,315 @@
+"""Runs Programs: code in memory, an arena, pointers in place, one native call.
+
+In: a `Program` and arrays.  Out: arrays.  An `Instance` may be used from several threads: each run takes a context of its own
+(arena, argument words, counters); code and constants are shared.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, RuntimeFault, config, type_of
+from jumar.device import usable_cores
+from jumar.runtime.buffer import aligned, allocate, view
+from jumar.runtime.link import Code, link
+from jumar.runtime.native import (
+    BARRIER,
+    CONTEXT_COUNTERS,
+    CONTEXT_STEPS,
+    CONTEXT_THREADS,
+    CONTEXT_TIMES,
+    CONTEXT_WORDS,
+    MAX_THREADS,
+    SERIAL,
+    STEP_WORDS,
+    cycles_per_us,
+    pool,
+)
+from jumar.runtime.program import HostStep, KernelRef, Program, Ref, Step, View
+
+HostResolver = Callable[[str], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """When one step ran in a profiled run, in microseconds since its start.   threads: (start, end) of each that took part."""
+
+    index: int
+    name: str
+    kernel: str
+    loc: str
+    start_us: float
+    end_us: float
+    flops: int = 0
+    nbytes: int = 0
+    threads: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def us(self) -> float:
+        return self.end_us - self.start_us
+
+
+@dataclass
+class _Context:
+    """What one run needs for itself.   ports: for each input and output, the last address and the words that hold it."""
+
+    arena: Array
+    scratch: Array
+    words: Any  # ctypes array of int64: the args of all steps
+    table: Any
+    counters: Any
+    context: Any
+    address: int
+    ports: list[list[Any]]
+    host_inputs: list[list[Array | tuple[int, View]]] = field(default_factory=list)
+
+
+class Instance:
+    """A Program, ready to run.   threads: 0 means the setting `threads`, or the cores that this process may use."""
+
+    def __init__(self, program: Program, *, threads: int = 0, host: HostResolver | None = None) -> None:
+        self.program = program
+        self.threads = max(1, min(threads or config("threads") or usable_cores(), MAX_THREADS))
+        self.constants = aligned(program.constants)
+        self.code: Code = link(program.kernels)
+        self._run = pool().run
+        self._free: list[_Context] = []
+        self._inputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.inputs]
+        self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.outputs]
+        self._segments = _segments(program)
+        self._host: list[Callable[..., Any]] = []
+        for step in program.host_steps:
+            if host is None:
+                raise RuntimeFault(
+                    f"program {program.name}: every step must have native code here, got host step {step.op}",
+                    hint="run it in jumar, where the operator's Python definition is",
+                    code="host-step",
+                )
+            self._host.append(host(step.op))
+        self._simple = len(self._segments) == 1 and not self._host
+
+    # ------------------------------------------------------------------ running
+    def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
+        """The outputs for these inputs.   out: arrays to write them into; else they are fresh."""
+        expected = self._inputs
+        if len(inputs) != len(expected):
+            names = ", ".join(name for name, _, _ in expected)
+            raise RuntimeFault(f"run: {self.program.name} must get {len(expected)} inputs ({names}), got {len(inputs)}", code="run-inputs")
+        arrays = []
+        for array, (name, dtype, shape) in zip(inputs, expected, strict=True):
+            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
+                raise self._mismatch("input", name, array)
+            arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        if out is None:
+            outputs = [np.empty(shape, dtype) for _, dtype, shape in self._outputs]
+        else:
+            outputs = list(out)
+            if len(outputs) != len(self._outputs):
+                raise RuntimeFault(f"run: out must hold {len(self._outputs)} arrays, got {len(outputs)}", code="run-inputs")
+            for array, (name, dtype, shape) in zip(outputs, self._outputs, strict=True):
+                if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous or not array.flags.writeable:
+                    raise self._mismatch("output", name, array)
+        arrays += outputs
+        try:
+            context = self._free.pop()  # list.pop and append are atomic, and survive a fork
+        except IndexError:
+            context = self._context()
+        try:
+            words = context.words
+            for array, port in zip(arrays, context.ports, strict=True):
+                address = array.__array_interface__["data"][0]
+                if address != port[0]:
+                    port[0] = address
+                    for word, offset in port[1]:
+                        words[word] = address + offset
+            if self._simple:
+                self._run(context.address, 0, len(self.program.steps))
+            else:
+                self._run_segments(context, arrays)
+        finally:
+            self._free.append(context)
+        return outputs
+
+    __call__ = run
+
+    def _run_segments(self, context: _Context, arrays: list[Array]) -> None:
+        for segment in self._segments:
+            if isinstance(segment, int):
+                self._run_host(segment, context, arrays)
+            else:
+                self._run(context.address, *segment)
+
+    def _run_host(self, index: int, context: _Context, arrays: list[Array]) -> None:
+        step = self.program.steps[index]
+        assert isinstance(step, HostStep), "segments name host steps by their index"
+        function = self._host[self.program.host_steps.index(step)]
+        results = function(*(self._view(v, context, arrays) for v in step.inputs))
+        results = tuple(results) if isinstance(results, tuple | list) else (results,)
+        if len(results) != len(step.outputs):
+            raise RuntimeFault(f"run: {step.op} must give {len(step.outputs)} arrays, got {len(results)}", code="host-step")
+        for result, v in zip(results, step.outputs, strict=True):
+            given = np.asarray(result)
+            if given.shape != v.type.shape:
+                raise RuntimeFault(f"run: {step.op} must give {v.type}, got {type_of(given)}", code="host-step")
+            np.copyto(self._view(v, context, arrays), given, casting="unsafe")
+
+    def _view(self, v: View, context: _Context, arrays: list[Array]) -> Array:
+        space, _, index = v.ref.space.partition(":")
+        if space == "arena":
+            return view(context.arena, v.ref.offset, v.type)
+        if space == "constant":
+            return view(self.constants, v.ref.offset, v.type)
+        if space == "scratch":
+            raise RuntimeFault("run: a host step must read arena, constants, inputs or outputs, got scratch", code="host-step")
+        array = arrays[int(index) if space == "input" else len(self._inputs) + int(index)]
+        return view(array.reshape(-1).view(np.uint8), v.ref.offset, v.type)
+
+    def _mismatch(self, kind: str, name: str, array: object) -> RuntimeFault:
+        ports = self.program.inputs if kind == "input" else self.program.outputs
+        wanted = next(p.type for p in ports if p.name == name)
+        got = type_of(array) if isinstance(array, np.ndarray) else type(array).__name__
+        if isinstance(array, np.ndarray) and type_of(array) == wanted:
+            got = f"{got}, not contiguous or read-only"
+        return RuntimeFault(f"run: {kind} {name} must be {wanted}, got {got}", code="run-inputs")
+
+    # ------------------------------------------------------------------ measuring
+    def profile(self, inputs: Sequence[Array]) -> list[StepTime]:
+        """When each step ran, from one run.   Do a run before it, so that memory is warm."""
+        steps, threads = self.program.steps, self.threads
+        rate = cycles_per_us()
+        stamps = np.zeros((max(1, len(steps)), threads, 2), np.int64)
+        context = self._context()
+        context.context[CONTEXT_TIMES] = stamps.ctypes.data
+        kept, self._free = self._free, [context]
+        host_times: dict[int, tuple[int, int]] = {}
+        try:
+            arrays = [*(np.ascontiguousarray(a) for a in inputs), *(np.empty(s, d) for _, d, s in self._outputs)]
+            start = pool().now()
+            if self.program.host_steps:
+                self.run(inputs)  # fills pointers; the pass below is the one that counts
+                stamps[:] = 0
+                for array, port in zip(arrays, context.ports, strict=True):
+                    for word, offset in port[1]:
+                        context.words[word] = array.ctypes.data + offset
+                start = pool().now()
+                for segment in self._segments:
+                    if isinstance(segment, int):
+                        before = pool().now()
+                        self._run_host(segment, context, arrays)
+                        host_times[segment] = (before, pool().now())
+                    else:
+                        self._run(context.address, *segment)
+            else:
+                self.run(inputs)
+        finally:
+            context.context[CONTEXT_TIMES] = 0
+            self._free = kept
+        result = []
+        for i, step in enumerate(steps):
+            if i in host_times:
+                spans = [((host_times[i][0] - start) / rate, (host_times[i][1] - start) / rate)]
+            else:
+                spans = [((int(a) - start) / rate, (int(b) - start) / rate) for a, b in stamps[i] if a]
+            name = step.kernel if isinstance(step, Step) else f"host {step.op}"
+            flops, nbytes = (step.flops, step.nbytes) if isinstance(step, Step) else (0, 0)
+            first, last = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else (0.0, 0.0)
+            result.append(StepTime(i, step.name, name, step.loc, first, last, flops, nbytes, tuple(spans)))
+        return result
+
+    # ------------------------------------------------------------------ building a context
+    def _context(self) -> _Context:
+        program = self.program
+        arena = allocate(program.arena_nbytes)
+        # a little more than a multiple of the page, so that the threads' scratch does not share cache sets
+        stride = (program.scratch_nbytes + 4095) // 4096 * 4096 + 128 if program.scratch_nbytes else 0
+        scratch = allocate(stride * self.threads)
+        bases = {"arena": arena.ctypes.data, "constant": self.constants.ctypes.data, "scratch": scratch.ctypes.data}
+        n_inputs = len(self._inputs)
+        ports: list[list[Any]] = [[0, []] for _ in range(n_inputs + len(self._outputs))]
+        words: list[int] = []
+        starts: list[int] = []
+        for step in program.steps:
+            starts.append(len(words))
+            if isinstance(step, HostStep):
+                continue
+            for arg in step.args:
+                match arg:
+                    case Ref("scratch", offset):
+                        words += (bases["scratch"] + offset, stride)
+                    case Ref(("arena" | "constant") as space, offset):
+                        words.append(bases[space] + offset)
+                    case Ref(space, offset):
+                        kind, _, number = space.partition(":")
+                        ports[int(number) + (n_inputs if kind == "output" else 0)][1].append((len(words), offset))
+                        words.append(0)
+                    case KernelRef(symbol):
+                        words.append(self.code.address(symbol))
+                    case _:
+                        words.append(_signed(arg))
+            words += [0] * (-len(words) % 8)  # each step's words start a cache line
+        held = allocate(8 * len(words))
+        store = (ctypes.c_int64 * max(1, len(words))).from_address(held.ctypes.data) if words else (ctypes.c_int64 * 1)()
+        store[: len(words)] = words
+        base = held.ctypes.data
+        table = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
+        for i, (step, flags) in enumerate(zip(program.steps, _flags(program.steps), strict=True)):
+            if isinstance(step, Step):
+                table[i] = (self.code.address(step.kernel), base + 8 * starts[i], step.chunks, flags)
+        counters = np.zeros(len(program.steps) + 1, np.int64)
+        context = allocate(8 * CONTEXT_WORDS).view(np.int64)
+        context[CONTEXT_STEPS], context[CONTEXT_COUNTERS], context[CONTEXT_THREADS] = table.ctypes.data, counters.ctypes.data, self.threads
+        store._memory = held  # the ctypes array does not own its bytes
+        return _Context(arena, scratch, store, table, counters, context, context.ctypes.data, ports)
+
+
+def _signed(value: int) -> int:
+    """The value as a signed word: args may be given as unsigned bit patterns."""
+    return int(struct.unpack("<q", struct.pack("<Q", value & 0xFFFFFFFFFFFFFFFF))[0])
+
+
+def _flags(steps: Sequence[Step | HostStep]) -> list[int]:
+    """For the table: a step waits for those before it unless it may overlap, or all since the last barrier ran on thread 0 as it will."""
+    flags, only_serial = [], True
+    for step in steps:
+        if isinstance(step, HostStep):  # a run ends here, and the next one starts afresh
+            flags.append(0)
+            only_serial = True
+            continue
+        serial = step.serial or (step.chunks <= 1 and step.barrier)
+        wait = step.barrier and not (only_serial and serial)
+        only_serial = serial if wait else only_serial and serial
+        flags.append((BARRIER if wait else 0) | (SERIAL if serial else 0))
+    return flags
+
+
+def _segments(program: Program) -> list[tuple[int, int] | int]:
+    """The native runs (first, last) and, between them, the indices of host steps."""
+    segments: list[tuple[int, int] | int] = []
+    first = 0
+    for i, step in enumerate(program.steps):
+        if isinstance(step, HostStep):
+            if i > first:
+                segments.append((first, i))
+            segments.append(i)
+            first = i + 1
+    if first < len(program.steps) or not segments:
+        segments.append((first, len(program.steps)))
+    return segments
+
+
+def measure(run: Callable[[], object], seconds: float = 0.2) -> float:
+    """Median seconds of one call, from as many as fit in the time (at least three)."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[len(times) // 2]

@@ -1,0 +1,498 @@
+"""The thread pool and the step walker, in machine code: one call runs a whole Program.
+
+In: a table of steps (executor.py).  Out: `pool().run(context, first, last)`.
+
+One fork per run.  Every thread walks the table, takes chunks of each step from its counter, and waits at a barrier where the
+table says so.  Waiting threads spin for about a millisecond and then sleep on a futex (idle workers) or yield (at a barrier).
+The code is LLVM IR text, compiled once per machine and kept in the cache on disk; a deployed package carries its object.
+
+Two programs at once: the pool belongs to one run at a time.  A run that finds it taken does its steps on the calling thread alone,
+and looks again before each step.  Waiting instead would idle a thread that is there anyway; a second pool would put more
+threads than cores to work and make barriers wait for the scheduler.  With many callers, one thread each is what gives most.
+
+Inside a run subnormal numbers are flushed to zero (they cost a hundred cycles each); the caller's mode is restored.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jumar.base import Store, config
+from jumar.runtime.link import Code, link
+
+MAX_THREADS = 64
+SPINS = 20000  # pauses, about 1 ms, before an idle worker sleeps
+# words of a context and of a step in the table
+CONTEXT_STEPS, CONTEXT_COUNTERS, CONTEXT_THREADS, CONTEXT_TIMES, CONTEXT_WORDS = 0, 1, 2, 3, 8
+STEP_KERNEL, STEP_ARGS, STEP_CHUNKS, STEP_FLAGS, STEP_WORDS = 0, 1, 2, 3, 4
+BARRIER, SERIAL = 1, 2  # flags: wait for the steps before; chunks on thread 0 only
+
+_X86 = {
+    "PAUSE": "call void @llvm.x86.sse2.pause()",
+    "NOW": "%now = call i64 @llvm.readcyclecounter()",
+    "FUTEX": "202",
+    "DECLARE": "declare void @llvm.x86.sse2.pause()\ndeclare i64 @llvm.readcyclecounter()\n"
+    "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
+    # bit 15 flushes results, bit 6 reads subnormals as zero
+    "FLUSH": """  %slot = alloca i32
+  %mode = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %slot)
+  %old = load i32, ptr %slot
+  %new = or i32 %old, 32832
+  store i32 %new, ptr %mode
+  call void @llvm.x86.sse.ldmxcsr(ptr %mode)""",
+    "RESTORE": "  call void @llvm.x86.sse.ldmxcsr(ptr %slot)",
+}
+_ARM = {
+    "PAUSE": "call void @llvm.aarch64.hint(i32 1)",
+    # the cycle counter is closed to users; the generic timer is open
+    "NOW": '%now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()',
+    "FUTEX": "98",
+    "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
+    "FLUSH": """  %old = call i64 @llvm.aarch64.get.fpcr()
+  %new = or i64 %old, 16777216
+  call void @llvm.aarch64.set.fpcr(i64 %new)""",
+    "RESTORE": "  call void @llvm.aarch64.set.fpcr(i64 %old)",
+}
+
+_TEXT = """
+; gen: sequence << 8 | threads of this run.  It alone tells a worker whether it takes part, so a late worker never reads a job
+; that is not its own: the caller waits for all who take part before it writes the next job.
+@gen = internal global i64 0, align 128
+@sleepers = internal global i32 0, align 128
+@bar = internal global i64 0, align 128
+@done = internal global i64 0, align 128
+@busy = internal global i64 0, align 128
+@workers = internal global i64 0, align 128
+@job = internal global [4 x i64] zeroinitializer, align 128
+@seen = internal global [64 x i64] zeroinitializer, align 64
+declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
+declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
+declare i64 @syscall(i64, ...) nounwind
+declare i32 @sched_yield() nounwind
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+$DECLARE
+
+define i64 @jumar_now() nounwind {
+  $NOW
+  ret i64 %now
+}
+
+; waits until the word is at least target: spins, then yields the core at each look
+define internal void @wait(ptr %word, i64 %target) nounwind {
+entry:
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %entry ], [ %n1, %again ]
+  %v = load atomic i64, ptr %word acquire, align 8
+  %there = icmp sge i64 %v, %target
+  br i1 %there, label %done, label %not
+not:
+  $PAUSE
+  %n1 = add i64 %n, 1
+  %long = icmp sgt i64 %n1, 4000
+  br i1 %long, label %yield, label %again
+yield:
+  %r = call i32 @sched_yield()
+  br label %again
+again:
+  br label %spin
+done:
+  ret void
+}
+
+define internal void @stamp(ptr %times, i64 %step, i64 %threads, i64 %tid, i64 %which) nounwind noinline {
+  $NOW
+  %a = mul i64 %step, %threads
+  %b = add i64 %a, %tid
+  %c = shl i64 %b, 1
+  %d = add i64 %c, %which
+  %p = getelementptr i64, ptr %times, i64 %d
+  store i64 %now, ptr %p
+  ret void
+}
+
+; all chunks of one step on this thread
+define internal void @alone(ptr %kernel, ptr %args, i64 %chunks, i64 %tid) nounwind {
+entry:
+  %any = icmp sgt i64 %chunks, 0
+  br i1 %any, label %next, label %out
+next:
+  %c = phi i64 [ 0, %entry ], [ %c1, %next ]
+  call void %kernel(ptr %args, i64 %c, i64 %tid)
+  %c1 = add i64 %c, 1
+  %more = icmp slt i64 %c1, %chunks
+  br i1 %more, label %next, label %out
+out:
+  ret void
+}
+
+; the steps first .. last - 1 as thread tid of n; base is the barrier word at the fork
+define internal void @walk(ptr %ctx, i64 %first, i64 %last, i64 %tid, i64 %n, i64 %base) nounwind noinline {
+entry:
+  %table = load ptr, ptr %ctx
+  %p1 = getelementptr i64, ptr %ctx, i64 1
+  %counters = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %ctx, i64 2
+  %threads = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %ctx, i64 3
+  %times = load ptr, ptr %p3
+  %timed = icmp ne ptr %times, null
+  br label %step
+step:
+  %s = phi i64 [ %first, %entry ], [ %s1, %after ]
+  %reached = phi i64 [ %base, %entry ], [ %reached2, %after ]
+  %more = icmp slt i64 %s, %last
+  br i1 %more, label %read, label %out
+read:
+  %row = mul i64 %s, 4
+  %q = getelementptr i64, ptr %table, i64 %row
+  %kernel = load ptr, ptr %q
+  %q1 = getelementptr i64, ptr %q, i64 1
+  %args = load ptr, ptr %q1
+  %q2 = getelementptr i64, ptr %q, i64 2
+  %chunks = load i64, ptr %q2
+  %q3 = getelementptr i64, ptr %q, i64 3
+  %flags = load i64, ptr %q3
+  %b = and i64 %flags, 1
+  %fenced = icmp ne i64 %b, 0
+  %later = icmp sgt i64 %s, %first
+  %wait = and i1 %fenced, %later
+  br i1 %wait, label %barrier, label %ready
+barrier:
+  %next = add i64 %reached, %n
+  %arrived = atomicrmw add ptr @bar, i64 1 acq_rel
+  call void @wait(ptr @bar, i64 %next)
+  br label %ready
+ready:
+  %reached2 = phi i64 [ %reached, %read ], [ %next, %barrier ]
+  br i1 %timed, label %start, label %work
+start:
+  call void @stamp(ptr %times, i64 %s, i64 %threads, i64 %tid, i64 0)
+  br label %work
+work:
+  %f = and i64 %flags, 2
+  %serial = icmp ne i64 %f, 0
+  br i1 %serial, label %one, label %share
+one:
+  %mine = icmp eq i64 %tid, 0
+  br i1 %mine, label %all, label %finished
+all:
+  call void @alone(ptr %kernel, ptr %args, i64 %chunks, i64 0)
+  br label %finished
+share:
+  %counter = getelementptr i64, ptr %counters, i64 %s
+  br label %take
+take:
+  %c = atomicrmw add ptr %counter, i64 1 monotonic
+  %left = icmp slt i64 %c, %chunks
+  br i1 %left, label %do, label %finished
+do:
+  call void %kernel(ptr %args, i64 %c, i64 %tid)
+  br label %take
+finished:
+  br i1 %timed, label %stop, label %after
+stop:
+  call void @stamp(ptr %times, i64 %s, i64 %threads, i64 %tid, i64 1)
+  br label %after
+after:
+  %s1 = add i64 %s, 1
+  br label %step
+out:
+  ret void
+}
+
+define internal ptr @worker(ptr %arg) nounwind {
+entry:
+  %tid = ptrtoint ptr %arg to i64
+  %set = alloca [16 x i64]
+  call void @llvm.memset.p0.i64(ptr %set, i8 -1, i64 128, i1 false)
+  ; signals are for Python's threads, except those that a fault of our own raises (ILL TRAP BUS FPE SEGV)
+  store i64 -1241, ptr %set
+  %sig = call i32 @pthread_sigmask(i32 0, ptr %set, ptr null)
+$FLUSH
+  %place = getelementptr i64, ptr @seen, i64 %tid
+  %seen0 = load i64, ptr %place
+  br label %outer
+outer:
+  %last = phi i64 [ %seen0, %entry ], [ %g, %next ]
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %outer ], [ %n1, %again ], [ 0, %sleep ]
+  %g = load atomic i64, ptr @gen acquire, align 8
+  %new.job = icmp ne i64 %g, %last
+  br i1 %new.job, label %go, label %idle
+idle:
+  $PAUSE
+  %n1 = add i64 %n, 1
+  %long = icmp ugt i64 %n1, $SPINS
+  br i1 %long, label %sleep, label %again
+again:
+  br label %spin
+sleep:
+  %x = atomicrmw add ptr @sleepers, i32 1 seq_cst
+  %low = trunc i64 %last to i32
+  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr @gen, i32 128, i32 %low, ptr null, ptr null, i32 0)
+  %y = atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  br label %spin
+go:
+  %count = and i64 %g, 255
+  %mine = icmp slt i64 %tid, %count
+  br i1 %mine, label %run, label %next
+run:
+  %ctx = load ptr, ptr @job
+  %j1 = getelementptr i64, ptr @job, i64 1
+  %first = load i64, ptr %j1
+  %j2 = getelementptr i64, ptr @job, i64 2
+  %end = load i64, ptr %j2
+  %j3 = getelementptr i64, ptr @job, i64 3
+  %base = load i64, ptr %j3
+  call void @walk(ptr %ctx, i64 %first, i64 %end, i64 %tid, i64 %count, i64 %base)
+  %d = atomicrmw add ptr @done, i64 1 release
+  br label %next
+next:
+  br label %outer
+}
+
+; workers that there are after trying to have `wanted` of them; only the holder of @busy comes here
+define internal i64 @hire(i64 %wanted) nounwind noinline {
+entry:
+  %now = load i64, ptr @workers
+  br label %look
+look:
+  %have = phi i64 [ %now, %entry ], [ %tid, %hired ]
+  %enough = icmp sge i64 %have, %wanted
+  br i1 %enough, label %out, label %make
+make:
+  %tid = add i64 %have, 1
+  %g = load i64, ptr @gen
+  %place = getelementptr i64, ptr @seen, i64 %tid
+  store i64 %g, ptr %place
+  %thread = alloca i64
+  %arg = inttoptr i64 %tid to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %arg)
+  %ok = icmp eq i32 %failed, 0
+  br i1 %ok, label %hired, label %out
+hired:
+  store i64 %tid, ptr @workers
+  br label %look
+out:
+  ret i64 %have
+}
+
+; the steps on all threads; only the holder of @busy comes here
+define internal void @forked(ptr %ctx, i64 %first, i64 %last, i64 %threads) nounwind noinline {
+entry:
+  %wanted = sub i64 %threads, 1
+  %now = load i64, ptr @workers
+  %enough = icmp sge i64 %now, %wanted
+  br i1 %enough, label %clear, label %hire
+hire:
+  %got = call i64 @hire(i64 %wanted)
+  br label %clear
+clear:
+  %have0 = phi i64 [ %now, %entry ], [ %got, %hire ]
+  %fewer = icmp slt i64 %have0, %wanted
+  %others = select i1 %fewer, i64 %have0, i64 %wanted
+  %n = add i64 %others, 1
+  %p1 = getelementptr i64, ptr %ctx, i64 1
+  %counters = load ptr, ptr %p1
+  %c0 = getelementptr i64, ptr %counters, i64 %first
+  %steps = sub i64 %last, %first
+  %nbytes = shl i64 %steps, 3
+  call void @llvm.memset.p0.i64(ptr align 8 %c0, i8 0, i64 %nbytes, i1 false)
+  %base = load atomic i64, ptr @bar monotonic, align 8
+  store ptr %ctx, ptr @job
+  %j1 = getelementptr i64, ptr @job, i64 1
+  store i64 %first, ptr %j1
+  %j2 = getelementptr i64, ptr @job, i64 2
+  store i64 %last, ptr %j2
+  %j3 = getelementptr i64, ptr @job, i64 3
+  store i64 %base, ptr %j3
+  store atomic i64 0, ptr @done monotonic, align 8
+  %g0 = load atomic i64, ptr @gen monotonic, align 8
+  %g1 = and i64 %g0, -256
+  %g2 = add i64 %g1, 256
+  %g3 = or i64 %g2, %n
+  %was = atomicrmw xchg ptr @gen, i64 %g3 seq_cst
+  %s = load atomic i32, ptr @sleepers seq_cst, align 4
+  %asleep = icmp ne i32 %s, 0
+  br i1 %asleep, label %wake, label %walk
+wake:
+  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr @gen, i32 129, i32 2147483647, ptr null, ptr null, i32 0)
+  br label %walk
+walk:
+  call void @walk(ptr %ctx, i64 %first, i64 %last, i64 0, i64 %n, i64 %base)
+  call void @wait(ptr @done, i64 %others)
+  ret void
+}
+
+; one step on this thread alone
+define internal void @solo(ptr %ctx, i64 %s) nounwind {
+entry:
+  %table = load ptr, ptr %ctx
+  %row = mul i64 %s, 4
+  %q = getelementptr i64, ptr %table, i64 %row
+  %kernel = load ptr, ptr %q
+  %q1 = getelementptr i64, ptr %q, i64 1
+  %args = load ptr, ptr %q1
+  %q2 = getelementptr i64, ptr %q, i64 2
+  %chunks = load i64, ptr %q2
+  %p2 = getelementptr i64, ptr %ctx, i64 2
+  %threads = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %ctx, i64 3
+  %times = load ptr, ptr %p3
+  %timed = icmp ne ptr %times, null
+  br i1 %timed, label %start, label %work
+start:
+  call void @stamp(ptr %times, i64 %s, i64 %threads, i64 0, i64 0)
+  br label %work
+work:
+  call void @alone(ptr %kernel, ptr %args, i64 %chunks, i64 0)
+  br i1 %timed, label %stop, label %out
+stop:
+  call void @stamp(ptr %times, i64 %s, i64 %threads, i64 0, i64 1)
+  br label %out
+out:
+  ret void
+}
+
+define void @jumar_run(ptr %ctx, i64 %first, i64 %last) nounwind {
+entry:
+$FLUSH
+  %p2 = getelementptr i64, ptr %ctx, i64 2
+  %threads = load i64, ptr %p2
+  %many = icmp sgt i64 %threads, 1
+  br label %look
+look:
+  %s = phi i64 [ %first, %entry ], [ %s1, %single ]
+  %more = icmp slt i64 %s, %last
+  br i1 %more, label %choose, label %out
+choose:
+  br i1 %many, label %try, label %single
+try:
+  %seen = load atomic i64, ptr @busy monotonic, align 8
+  %taken = icmp ne i64 %seen, 0
+  br i1 %taken, label %single, label %grab
+grab:
+  %pair = cmpxchg ptr @busy, i64 0, i64 1 acquire monotonic
+  %got = extractvalue { i64, i1 } %pair, 1
+  br i1 %got, label %fork, label %single
+fork:
+  call void @forked(ptr %ctx, i64 %s, i64 %last, i64 %threads)
+  store atomic i64 0, ptr @busy release, align 8
+  br label %out
+single:
+  call void @solo(ptr %ctx, i64 %s)
+  %s1 = add i64 %s, 1
+  br label %look
+out:
+$RESTORE
+  ret void
+}
+
+; in the child of a fork: the workers did not come along
+define void @jumar_reset() nounwind {
+  store i64 0, ptr @gen
+  store i32 0, ptr @sleepers
+  store i64 0, ptr @bar
+  store i64 0, ptr @done
+  store i64 0, ptr @workers
+  store atomic i64 0, ptr @busy seq_cst, align 8
+  ret void
+}
+"""
+
+
+def pool_text(architecture: str) -> str:
+    """LLVM IR of the pool for `x86_64` or `aarch64`."""
+    text = _TEXT
+    for name, value in ((_ARM if architecture == "aarch64" else _X86) | {"SPINS": str(SPINS)}).items():
+        text = text.replace(f"${name}", value)
+    return text
+
+
+def pool_object(architecture: str = "") -> bytes:
+    """Object code of the pool: from the cache on disk, else made by LLVM.   Goes into deployed packages."""
+    architecture = architecture or platform.machine()
+    text = pool_text(architecture)
+    store = Store(config("cache_dir") / "native") if config("cache") else None
+    key = _digest(f"{architecture}\n{text}")
+    if store and (found := store.get(key)) is not None:
+        return found
+    import llvmlite.binding as llvm  # only where code is made
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(f"{architecture}-unknown-linux-gnu")
+    machine = target.create_target_machine(opt=2, reloc="pic", codemodel="small")
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    made = bytes(machine.emit_object(module))
+    if store:
+        store.put(key, made)
+    return made
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The pool of this process.   run(context address, first, last); now() reads the cycle counter."""
+
+    run: Callable[[int, int, int], None]
+    now: Callable[[], int]
+    code: Code
+
+
+_lock = threading.Lock()
+_shipped: list[bytes] = []  # the pool's object from a package, so that no compiler is needed
+_pool: list[Pool] = []
+
+
+def ship(object_bytes: bytes) -> None:
+    """Gives the pool's object code before the first use; ignored after it."""
+    _shipped[:] = [object_bytes]
+
+
+def pool() -> Pool:
+    """The pool; made at the first call.   Its threads start with the first run that wants more than one."""
+    if not _pool:
+        with _lock:
+            if not _pool:
+                _pool.append(_make())
+    return _pool[0]
+
+
+def _make() -> Pool:
+    code = link({"pool": _shipped[0] if _shipped else pool_object()})
+    code.keep = True  # workers run in it until the process ends
+    found = code.functions["pool"]
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(found["jumar_run"])
+    now = ctypes.CFUNCTYPE(ctypes.c_int64)(found["jumar_now"])
+    reset = ctypes.CFUNCTYPE(None)(found["jumar_reset"])
+    os.register_at_fork(after_in_child=reset)
+    return Pool(run, now, code)
+
+
+@lru_cache(maxsize=1)
+def cycles_per_us() -> float:
+    """Rate of the counter that `now` reads, measured over 20 ms."""
+    now = pool().now
+    t0, c0 = time.perf_counter_ns(), now()
+    while time.perf_counter_ns() - t0 < 20_000_000:
+        pass
+    t1, c1 = time.perf_counter_ns(), now()
+    return (c1 - c0) * 1000.0 / (t1 - t0)
