@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jumar.base import Array
-from jumar.ir import Constant, Node
+from jumar.ir import Constant, Node, same_node, topological
 from jumar.operators.attention import Attention
 from jumar.operators.cpu.epilogue import Axes, Layout, lay_out
 from jumar.operators.cpu.region import region_of
@@ -47,6 +47,14 @@ class RootGroup:
         """How operands and results lie along the root's result."""
         region = region_of(self.results, (self.root,))
         return lay_out(region, self.root, axes, panel) if region else None
+
+    def replaced(self, root: Node, value: Node) -> RootGroup:
+        """The same with `root` as its root, where `value`, made from it, stands for the old one."""
+        new: dict[Node, Node] = {self.root: value}
+        for node in topological(self.results, (self.root,)):
+            if node not in new:
+                new[node] = same_node(node, tuple(new[i] for i in node.inputs))
+        return RootGroup(self.node, root, tuple(new[r] for r in self.results), self.outer)
 
     def writer_args(self, layout: Layout) -> tuple[TaskArg, ...]:
         """The epilogue's arguments."""

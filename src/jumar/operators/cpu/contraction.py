@@ -1,0 +1,68 @@
+"""Schedules of contractions on the CPU, plain or as the root of a fused group; and the rule which groups there may be.
+
+In: a node (MatMul, Conv, or `Fused` around one).  Out: its tasks, by the kind that suits: matmul.py, conv.py and their kin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jumar.device import Target
+from jumar.ir import Node, apply
+from jumar.operators.contraction import Conv, MatMul
+from jumar.operators.cpu.conv import geometry_of, lower_conv
+from jumar.operators.cpu.epilogue import Axes, lay_out
+from jumar.operators.cpu.matmul import lower_matmul, product_of
+from jumar.operators.cpu.region import region_of
+from jumar.operators.cpu.root import RootGroup, root_group
+from jumar.operators.elementwise import Add, Cast
+from jumar.operators.schedule import Lowered, schedule
+
+WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
+
+
+@schedule("cpu", MatMul, Conv)
+def lower_contraction(node: Node, target: Target) -> Lowered | None:
+    """The tasks of a contraction, or of a fused group around one; None where it is none or has a form that these kernels lack."""
+    group = root_group(node)
+    if group is None:
+        return None
+    match group.root.op:
+        case MatMul():
+            return lower_matmul(group, target)
+        case Conv(channels_last=True):
+            group = without_bias(group)
+            return lower_conv(group, geometry_of(group.root), group.place(group.root.inputs[0]), target)
+    return None
+
+
+def without_bias(group: RootGroup) -> RootGroup:
+    """The group with the bias of its convolution as an operator of the epilogue."""
+    root = group.root
+    if len(root.inputs) < 3:
+        return group
+    x, w, bias = root.inputs
+    bare = apply(root.op, x, w)
+    wide = bias if bias.dtype is bare.dtype else Cast(bare.dtype)(bias)
+    return group.replaced(bare, Add()(bare, wide))
+
+
+def fits(root: Node, outputs: Sequence[Node]) -> bool:
+    """Whether all that lies between `root` and `outputs` can be its epilogue: each element of its result goes its own way, once, and
+    other operands follow its rows and columns.   The fuse pass asks before it takes a further operator into a group.
+    """
+    axes = result_axes(root)
+    if axes is None or isinstance(root.type, tuple) or root.type.size == 0:
+        return False
+    region = region_of(outputs, (root,))
+    return region is not None and lay_out(region, root, axes, WIDEST_PANEL) is not None
+
+
+def result_axes(root: Node) -> Axes | None:
+    """How the result of a contraction falls into columns, rows and batches; None for what cannot have an epilogue."""
+    match root.op:
+        case MatMul():
+            return product_of(root.inputs[0].type, root.inputs[1].type).axes
+        case Conv(channels_last=True):
+            return geometry_of(root).axes
+    return None

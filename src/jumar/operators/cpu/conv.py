@@ -1,0 +1,221 @@
+"""Convolutions as contractions: which rows of channels-last x each output position reads.
+
+In: a group (root.py) whose root is a Conv, its bias already an operand of the epilogue.  Out: tasks.  A 1x1 convolution is a matrix product.
+Any other reads its windows through two tables, one for the outer dimensions and one for the last: padding, strides and dilations cost
+nothing, and x is not copied.  With few channels a row of taps is one run of memory, once x has its border.
+Depthwise ones go to depthwise.py, 3x3 ones with stride 1 may go to winograd.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from jumar.base import Array, DType
+from jumar.device import Target
+from jumar.ir import Node
+from jumar.kernel import Builder, Kernel
+from jumar.operators.contraction import Conv, accumulator
+from jumar.operators.cpu.blocking import choose_blocks
+from jumar.operators.cpu.epilogue import Axes
+from jumar.operators.cpu.gemm import Shape, contraction_kernel
+from jumar.operators.cpu.matmul import contraction_task, micro_kernels, place_table, product_task
+from jumar.operators.cpu.microkernel import Tile, register_tile
+from jumar.operators.cpu.packing import pack_filters
+from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
+from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
+from jumar.operators.windows import split_channels
+
+PADDING = -(1 << 40)  # in a table: so low that no sum with it can be a place in memory
+RUN_CHANNELS = 12  # with so few channels or fewer, the taps of a row are taken as one run
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Sizes of a channels-last convolution; spatial tuples are outermost first and have at least one entry."""
+
+    n: int
+    spatial: tuple[int, ...]
+    channels: int
+    filters: int
+    groups: int
+    kernel: tuple[int, ...]
+    out: tuple[int, ...]
+    strides: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    @property
+    def inner(self) -> int:
+        """Channels that one filter reads."""
+        return self.channels // self.groups
+
+    @property
+    def filters_each(self) -> int:
+        return self.filters // self.groups
+
+    @property
+    def rows(self) -> int:
+        """Output positions."""
+        return self.n * math.prod(self.out)
+
+    @property
+    def taps(self) -> int:
+        return math.prod(self.kernel)
+
+    @property
+    def pointwise(self) -> bool:
+        """A matrix product: each output position reads the input at the same place."""
+        return self.taps == 1 and set(self.strides) == {1} and not any(self.low) and not any(self.high)
+
+    @property
+    def depthwise(self) -> bool:
+        return self.inner == 1 and self.filters_each == 1 and self.groups > 1
+
+    @property
+    def axes(self) -> Axes:
+        if self.groups > 1:
+            return grouped_axes(self.rows, self.groups, self.filters_each)
+        return matrix_axes(1, self.rows, self.filters)
+
+
+def geometry_of(root: Node) -> Geometry:
+    """The sizes of a Conv node."""
+    op, x, w = root.op, root.inputs[0], root.inputs[1]
+    assert isinstance(op, Conv), "a convolution"
+    n, channels, spatial = split_channels(x.shape, op.channels_last)
+    out = split_channels(root.shape, op.channels_last)[2]
+    if not spatial:
+        return Geometry(n, (1,), channels, w.shape[0], op.groups, (1,), (1,), (1,), (0,), (0,), (1,))
+    return Geometry(
+        n, spatial, channels, w.shape[0], op.groups, w.shape[2:], out, op.strides, op.pads_low, op.pads_high, op.dilations
+    )  # fmt: skip
+
+
+def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Lowered | None:
+    """The tasks of a channels-last convolution whose input is at `x`, any kind, by the contraction kernel."""
+    root = group.root
+    tile = register_tile(target, accumulator(root.dtype))
+    layout = group.layout(g.axes, tile.columns)
+    if layout is None:
+        return None
+    tasks: list[Task] = []
+    if root.inputs[0].dtype is not tile.dtype:
+        task, x = convert_task(x, root.inputs[0].dtype, tile.dtype, root.inputs[0].type.size, tile.lanes)
+        tasks.append(task)
+    weights = _weights(group, g, tile, tasks)
+    panels = -(-g.filters_each // tile.columns)
+    each = np.arange(g.groups, dtype=np.int64)
+    places = place_table(each * g.inner, each * (panels * g.taps * g.inner * tile.columns), layout)
+    if g.pointwise:
+        blocks = choose_blocks(g.rows, g.filters_each, g.inner, 1, tile, target, g.groups)
+        return Lowered((*tasks, product_task(group, layout, blocks, x, weights, places, g.channels)))
+    windows = g
+    if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
+        if g.low[-1] or g.high[-1]:
+            task, x = _border_task(x, g, tile)
+            tasks.append(task)
+        windows = _runs(g)
+    blocks = choose_blocks(g.rows, g.filters_each, windows.inner, windows.taps, tile, target, g.groups)
+    outer, inner = window_tables(windows, g.channels)
+    zeros = np.zeros(max(windows.inner, 1), tile.dtype.numpy)
+    head: tuple[TaskArg, ...] = (
+        *micro_kernels(tile), x, weights, places, *blocks.args, Packed(zeros, "zeros"), Packed(outer, "outer"), Packed(inner, "inner"),
+        inner.shape[0], outer.shape[1], inner.shape[1],
+    )  # fmt: skip
+    kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True))
+    return Lowered((*tasks, contraction_task(group, layout, blocks, kernel, head)))
+
+
+def window_tables(g: Geometry, channels: int) -> tuple[Array, Array]:
+    """Where windows begin, in elements: [n * outer positions, outer taps] and [inner positions, inner taps]; negative is padding.
+
+    channels: elements from one position to the next in memory (more than `g.channels` where positions are runs).
+    """
+    step = channels
+    places = []  # of each dimension: [out, kernel]
+    for d in range(len(g.spatial) - 1, -1, -1):
+        at = np.arange(g.out[d])[:, None] * g.strides[d] - g.low[d] + np.arange(g.kernel[d])[None, :] * g.dilations[d]
+        places.insert(0, np.where((at >= 0) & (at < g.spatial[d]), at * step, PADDING))
+        step *= g.spatial[d]
+    outer = np.arange(g.n)[:, None] * step
+    for place in places[:-1]:
+        outer = np.maximum(outer[:, None, :, None] + place[None, :, None, :], PADDING).reshape(len(outer) * len(place), -1)
+    return np.ascontiguousarray(outer, np.int64), np.ascontiguousarray(places[-1], np.int64)
+
+
+def _runs(g: Geometry) -> Geometry:
+    """The same with the taps of the last dimension as one run of channels; x has its border in that dimension."""
+    width = g.spatial[-1] + g.low[-1] + g.high[-1]
+    channels = g.kernel[-1] * g.channels
+    return replace(
+        g, spatial=(*g.spatial[:-1], width), channels=channels, kernel=(*g.kernel[:-1], 1), low=(*g.low[:-1], 0), high=(*g.high[:-1], 0)
+    )  # fmt: skip
+
+
+@cache
+def border_kernel(dtype: DType, lanes: int) -> Kernel:
+    """Rows of `size` elements with zeros before and after: y[r] = [0] * low + x[r] + [0] * high; a chunk is a block of rows."""
+    k = Builder("border")
+    x, y = k.pointer("x", dtype), k.pointer("y", dtype)
+    rows, size, low, high, block = (k.integer(name) for name in ("rows", "size", "low", "high", "block"))
+    first = k.chunk * block
+    whole = size - (size & (lanes - 1))
+    zero = k.const(0, dtype)
+    with k.loop(first, k.minimum(first + block, rows)) as row:
+        source, result = k.offset(x, row * size), k.offset(y, row * (size + low + high))
+        with k.loop(0, low) as i:
+            k.store(zero, result, i)
+        with k.loop(0, whole, lanes) as i:
+            k.store(k.load(source, i, lanes), result, low + i)
+        with k.loop(whole, size) as i:
+            k.store(k.load(source, i), result, low + i)
+        with k.loop(0, high) as i:
+            k.store(zero, result, low + size + i)
+    return k.finish()
+
+
+def _border_task(x: TaskArg, g: Geometry, tile: Tile) -> tuple[Task, TempPlace]:
+    rows = g.n * math.prod(g.spatial[:-1])
+    low, size, high = (width * g.channels for width in (g.low[-1], g.spatial[-1], g.high[-1]))
+    nbytes = rows * (low + size + high) * tile.dtype.nbytes
+    temp, block = TempPlace(Temp(nbytes, "bordered")), max(1, 16384 // max(1, size))
+    args = (x, temp, rows, size, low, high, block)
+    return Task(border_kernel(tile.dtype, tile.lanes), args, (1,), -(-rows // block), nbytes=2 * nbytes, label="border"), temp
+
+
+def _weights(group: RootGroup, g: Geometry, tile: Tile, tasks: list[Task]) -> TaskArg:
+    """Packed filters: at compile time where they are constant."""
+    w = group.root.inputs[1]
+    value = group.array(w)
+    if value is not None:
+        return Packed(pack_filters(value, g.groups, tile), "weights")
+    panels = -(-g.filters_each // tile.columns)
+    temp = TempPlace(Temp(g.groups * panels * g.taps * g.inner * tile.columns * tile.dtype.nbytes, "weights"))
+    args = (group.place(w), temp, g.filters_each, g.inner, g.taps, panels)
+    kernel = pack_filters_kernel(w.dtype, tile)
+    tasks.append(Task(kernel, args, (1,), g.groups * panels, nbytes=w.type.nbytes + temp.temp.nbytes, label="pack filters"))
+    return temp
+
+
+@cache
+def pack_filters_kernel(source: DType, tile: Tile) -> Kernel:
+    """`packing.pack_filters` for filters that are computed; a chunk is a panel.   w: [groups * filters, inner, taps]"""
+    k = Builder("pack_filters")
+    w, packed = k.pointer("w", source), k.pointer("packed", tile.dtype)
+    filters, inner, taps, panels = (k.integer(name) for name in ("filters", "inner", "taps", "panels"))
+    first = (k.chunk % panels) * tile.columns
+    out = k.offset(packed, k.chunk * taps * inner * tile.columns)
+    start = (k.chunk / panels) * filters
+    with k.loop(0, taps) as t, k.loop(0, inner) as c, k.loop(0, tile.columns) as j:
+        with k.when(first + j < filters):
+            at = ((start + first + j) * inner + c) * taps + t
+            k.store(k.convert(k.load(w, at), tile.dtype), out, (t * inner + c) * tile.columns + j)
+        with k.otherwise():
+            k.store(k.const(0, tile.dtype), out, (t * inner + c) * tile.columns + j)
+    return k.finish()
