@@ -1,0 +1,92 @@
+"""`jumar`: the command line. Each command is one file of this room, imported when it is called.
+
+In: arguments.  Out: text on stdout, progress and errors on stderr; exit code 0, 2 for what the user can mend, 130 for Ctrl-C.
+Commands are imported late so that `run-package` stands on base, device and runtime alone, and `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib import metadata
+
+import click
+
+from jumar.base import StackError, nearest
+
+COMMANDS = {  # name: (module, one line for --help)
+    "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
+    "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
+    "ops": ("jumar.tools.ops", "List the operators and what each can do."),
+    "explain": ("jumar.tools.explain", "Explain an error code."),
+    "cache": ("jumar.tools.cache", "Show or clear the compile cache."),
+    "settings": ("jumar.tools.settings", "List the settings, their values and where they come from."),
+    "completion": ("jumar.tools.completion", "Say how to switch on shell completion."),
+}
+
+
+class _Commands(click.Group):
+    """Finds a command in COMMANDS and imports its file."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command), f"{cmd_name}: its module has a click command named `command`"
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = nearest(args[0], list(COMMANDS))
+            ctx.fail(f"no such command: {args[0]}{f'; {hint}' if hint else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"jumar {version()}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version and stop.")
+def cli() -> None:
+    """A compiler stack for neural networks: ONNX in, own machine code out, every layer explained."""
+
+
+def version() -> str:
+    """The installed version, or `source` where Jumar runs from a checkout."""
+    try:
+        return metadata.version("jumar")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The program: runs the command and turns errors into exit codes."""
+    try:
+        code = cli.main(args=arguments, prog_name="jumar", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except StackError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("stopped: nothing was left half-written", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # `jumar ops | head`
+        sys.stderr.close()
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""The inputs that a model is compiled for and tried on: from files, from shapes, or made up.
+
+In: the model's declared inputs, `--input NAME=FILE.npy|SHAPE` and `--dim NAME=NUMBER` as typed.
+Out: arrays, and the choice that was made for each free dimension, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from jumar.base import Array, DType, TensorType, ToolError, nearest, type_of
+from jumar.tools.enable.facts import DimFact, InputFact
+
+# a free dimension's usual size, by a word in its name; checked in this order
+_USUAL = (
+    (("past", "cache"), 16, "a short past"),
+    (("batch", "n_batch", "bs"), 1, "one at a time"),
+    (("seq", "token", "length", "time", "steps", "frames"), 32, "a short sequence"),
+    (("height", "width", "h", "w", "size", "image"), 320, "a small image, a multiple of 32"),
+    (("channel", "channels"), 3, "colours"),
+    (("num", "count", "boxes"), 8, "a few"),
+)
+LARGEST_INDEX = 2  # made-up integers stay within what any table holds
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asked for one input: a file or a shape."""
+
+    name: str
+    file: Path | None = None
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Arrays by input name, and how they came about."""
+
+    arrays: dict[str, Array]
+    inputs: tuple[InputFact, ...]
+    dims: tuple[DimFact, ...]
+
+
+def parse_input(text: str) -> Wanted:
+    """`NAME=FILE.npy` or `NAME=1,3,224,224` (also `1x3x224x224`).
+
+    >>> parse_input("x=1,3,224,224").shape
+    (1, 3, 224, 224)
+    """
+    name, equals, value = text.rpartition("=")
+    if not equals or not name or not value:
+        raise ToolError(f"--input: must be NAME=FILE.npy or NAME=SHAPE, got {text!r}", hint="for example --input x=1,3,224,224", code="input-option")
+    pieces = value.strip("[]() ").replace("x", ",").split(",")
+    if all(p.strip().isdigit() for p in pieces):
+        return Wanted(name, shape=tuple(int(p) for p in pieces))
+    if value in ("()", "[]", "scalar"):
+        return Wanted(name, shape=())
+    return Wanted(name, file=Path(value))
+
+
+def parse_dim(text: str) -> tuple[str, int]:
+    """`NAME=NUMBER`.
+
+    >>> parse_dim("batch=4")
+    ('batch', 4)
+    """
+    name, _, value = text.rpartition("=")
+    if not name or not value.isdigit() or int(value) < 1:
+        raise ToolError(f"--dim: must be NAME=NUMBER with a number of at least 1, got {text!r}", hint="for example --dim batch=1", code="dim-option")
+    return name, int(value)
+
+
+def choose(declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: Mapping[str, int], *, seed: int = 0) -> Chosen:
+    """Arrays for every input.   declared: the model's inputs; a dim that is a name is free."""
+    for w in wanted:
+        if w.name not in declared:
+            names = ", ".join(declared)
+            hint = nearest(w.name, list(declared))
+            raise ToolError(f"--input: name must be one of {names}, got {w.name!r}", hint=hint, code="input-name")
+    given = {w.name: w for w in wanted}
+    arrays = {w.name: _read(w, declared[w.name].dtype) for w in wanted if w.file}
+    shapes = {name: tuple(a.shape) for name, a in arrays.items()} | {w.name: w.shape for w in wanted if w.shape is not None}
+    values = _solve(declared, shapes, dims)
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for name, type_ in declared.items():
+        if name not in arrays:
+            shape = shapes.get(name) or tuple(values[d][0] if isinstance(d, str) else d for d in type_.shape)
+            arrays[name] = _random(rng, name, TensorType(shape, type_.dtype))
+        source = str(given[name].file) if name in given and given[name].file else f"random, seed {seed}"
+        inputs.append(InputFact(name, str(type_), str(type_of(arrays[name])), source))
+    facts = tuple(DimFact(name, value, why) for name, (value, why) in values.items())
+    return Chosen({name: arrays[name] for name in declared}, tuple(inputs), facts)
+
+
+def _read(wanted: Wanted, dtype: DType) -> Array:
+    path = wanted.file
+    assert path is not None, "a file was asked for"
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ToolError(f"--input: {path} must be a NumPy file (.npy) that can be read, got {error}", code="input-file") from error
+    if not isinstance(found, np.ndarray):
+        raise ToolError(f"--input: {path} must hold one array (.npy), got an archive", code="input-file")
+    array: Array = found
+    if array.dtype != dtype.numpy:
+        raise ToolError(
+            f"--input: {wanted.name} must be {dtype}, got {type_of(array)} from {path}",
+            hint=f"convert it: numpy.save(path, array.astype({dtype.numpy.name!r}))",
+            code="input-dtype",
+        )
+    return array
+
+
+def _solve(declared: Mapping[str, TensorType], shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+    """Every free dimension's number and why; a contradiction names both sides."""
+    values: dict[str, tuple[int, str]] = {}
+    free = dict.fromkeys(d for t in declared.values() for d in t.free)
+    for name, value in dims.items():
+        if name not in free:
+            hint = nearest(name, list(free)) or ("the model has no free dimension" if not free else "")
+            raise ToolError(f"--dim: name must be one of {', '.join(free) or 'none'}, got {name!r}", hint=hint, code="dim-name")
+        values[name] = (value, "given by --dim")
+    for name, shape in shapes.items():
+        type_ = declared[name]
+        if len(shape) != type_.rank:
+            raise ToolError(f"--input: {name} must be {type_}, got shape {list(shape)}", code="input-shape")
+        for axis, (dim, size) in enumerate(zip(type_.shape, shape, strict=True)):
+            if isinstance(dim, int):
+                if dim != size:
+                    raise ToolError(f"--input: {name} must be {type_}, got {size} for dimension {axis}", code="input-shape")
+            elif dim in values and values[dim][0] != size:
+                before, why = values[dim]
+                raise ToolError(
+                    f"--input: dimension {dim} must be one number, got {size} from {name} and {before} ({why})", code="dims-contradict"
+                )
+            else:
+                values.setdefault(dim, (size, f"from input {name}"))
+    for name in free:
+        values.setdefault(name, _usual(name, declared))
+    return {name: values[name] for name in free}
+
+
+def _usual(name: str, declared: Mapping[str, TensorType]) -> tuple[int, str]:
+    """A sensible size for a free dimension: by its name, else by where it stands."""
+    words = name.lower().replace("-", "_").replace(".", "_").split("_")
+    for known, value, why in _USUAL:
+        if any(word == k or (len(k) > 2 and k in word) for word in words for k in known):
+            return value, f"not given: {why}"
+    for t in declared.values():
+        for axis, dim in enumerate(t.shape):
+            if dim != name:
+                continue
+            if axis == 0:
+                return 1, "not given: the first dimension, taken as the batch"
+            if t.rank == 4 and t.dtype.is_float and axis >= 2:
+                return 320, "not given: an image's side, a multiple of 32"
+            if t.dtype.is_integer:
+                return 32, "not given: a short sequence"
+    return 16, "not given: a small number"
+
+
+def _random(rng: np.random.Generator, name: str, type_: TensorType) -> Array:
+    """Values by type: normal floats, small integers (ones for masks), coin flips."""
+    dtype = type_.dtype
+    if dtype.kind == "b":
+        return rng.integers(0, 2, type_.dims).astype(np.bool_)
+    if dtype.is_integer:
+        if "mask" in name.lower():
+            return np.ones(type_.dims, dtype.numpy)
+        return rng.integers(0, LARGEST_INDEX, type_.dims).astype(dtype.numpy)
+    if dtype.kind == "s":
+        raise ToolError(f"--input: {name} holds text and must be given as a file, got nothing", code="input-file")
+    return np.asarray(rng.standard_normal(type_.dims)).astype(dtype.numpy)

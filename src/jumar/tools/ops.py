@@ -1,0 +1,89 @@
+"""`jumar ops`: every operator and what its definition gives: the same matrix that the op x property test checks.
+
+In: `ir.REGISTRY`, filled by the operators room.  Out: a list, a table, or JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+import click
+import jumar.operators as operators
+from jumar.ir import REGISTRY, Op
+
+COLUMNS = ("reference", "decompose", "cpu", "grad", "samples", "cann")
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One operator.   cpu: a schedule makes machine code for it (or its parts, where it decomposes); cann: its name in the real library."""
+
+    name: str
+    family: str
+    attributes: str
+    doc: str
+    reference: bool
+    decompose: bool
+    cpu: str
+    grad: bool
+    samples: int
+    cann: str
+
+
+@click.command()
+@click.option("--table", is_flag=True, help="Print operators against what each has.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(table: bool, as_json: bool) -> None:
+    """List the operators; --table shows which of reference, decomposition, CPU code, gradient, samples and CANN name each has."""
+    rows = op_rows()
+    if as_json:
+        click.echo(json.dumps([asdict(r) for r in rows], indent=1))
+    elif table:
+        wide = max(len(r.name) for r in rows)
+        click.echo(f"{'operator':{wide}}  {'family':12} " + " ".join(f"{c:9}" for c in COLUMNS))
+        for r in rows:
+            cells = (_mark(getattr(r, c)) for c in COLUMNS)
+            click.echo((f"{r.name:{wide}}  {r.family:12} " + " ".join(f"{c:9}" for c in cells)).rstrip())
+        click.echo(f"{len(rows)} operators, {sum(r.cpu != '' for r in rows)} with CPU code, {sum(r.cann != '' for r in rows)} with a CANN name")
+    else:
+        for r in rows:
+            click.echo(f"{r.name}({r.attributes})  {r.doc}")
+
+
+def _mark(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "-"
+    return str(value) if value else "-"
+
+
+def op_rows() -> list[OpRow]:
+    """A row for each operator that a graph can hold, by family and name."""
+    rows = [_row(name, op) for name, op in REGISTRY.items()]
+    return sorted(rows, key=lambda r: (r.family, r.name))
+
+
+def _row(name: str, op: type[Op]) -> OpRow:
+    doc = " ".join((op.__doc__ or "").split("\n\n")[0].split())
+    attributes = ", ".join(f"{f.name}" for f in fields(op))
+    decomposes = _own(op, "decompose", operators.Composite)
+    scheduled = operators.find_schedule("cpu", op.__new__(op)) is not None
+    cpu = "own" if scheduled else "parts" if decomposes else ""
+    return OpRow(
+        name=name,
+        family=str(op.family),
+        attributes=attributes,
+        doc=doc,
+        reference=_own(op, "reference", Op),
+        decompose=decomposes,
+        cpu=cpu,
+        grad=_own(op, "grad", Op),
+        samples=len(getattr(op, "samples", ())),
+        cann=str(getattr(op, "cann", "") or ""),
+    )
+
+
+def _own(op: type[Op], member: str, base: type[Op]) -> bool:
+    """Whether the class defines the member itself rather than inheriting the base's refusal."""
+    found = getattr(op, member, None)
+    return found is not None and found is not getattr(base, member, None)
