@@ -1,4 +1,4 @@
-"""Elementwise operators and groups of them: every operator's samples, awkward shapes, broadcasts, mixed types."""
+"""Elementwise operators and groups of them: awkward shapes, broadcasts, mixed types."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ import numpy as np
 import pytest
 
 from jumar.base import DTYPES, NATIVE, bf16, bool_, f16, f32, f64, i8, i32, i64, type_of, u8
-from jumar.ir import REGISTRY, Graph, Op, constant, param
-from jumar.operators import Add, Cast, Elementwise, Exp, Fused, Greater, Mul, Neg, Select, Slice, Transpose
+from jumar.ir import Graph, constant, param
+from jumar.operators import Add, Cast, Exp, Fused, Greater, Mul, Neg, Select, Slice, Transpose
 from tests.operators.cpu.run import check, lower, run, same
 
 RNG = np.random.default_rng(1)
-OPS = [c for _, c in sorted(REGISTRY.items()) if issubclass(c, Elementwise)]
-
-
-def native(op: Op, arrays: list[np.ndarray]) -> bool:
-    dtypes = [type_of(a).dtype for a in (*arrays, op.reference(*arrays))]
-    return all(d in NATIVE for d in dtypes)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("kind", OPS, ids=lambda c: c.name)
-def test_samples(kind: type[Op]) -> None:
-    with np.errstate(all="ignore"):
-        for sample in kind.samples:
-            op, arrays = kind(**sample.attributes), sample.arrays()
-            if native(op, arrays):
-                check(op, *arrays)
 
 
 def random(dtype: str, *shape: int) -> np.ndarray:
@@ -63,8 +47,7 @@ def graph(outputs: list, params: list) -> Fused:
 
 def test_group_with_views_constants_and_two_results() -> None:
     x, y = param("x", type_of(random("f32", 4, 6, 10))), param("y", type_of(random("f32", 10, 1, 6)))
-    turned = Transpose((2, 1, 0))(Transpose((0, 2, 1))(y))  # [1, 6, 10] -> no: [6, 10, 1] reversed is [1, 10, 6]
-    back = Transpose((0, 2, 1))(turned)
+    back = Transpose((2, 1, 0))(Transpose((0, 2, 1))(y))  # [1, 6, 10]
     part = Slice((3, 5, 0), (-1, -1, 10), (-1, -1, 1))(x)
     total = Add()(Mul()(x, constant(np.float32(0.5))), Exp()(Neg()(back)))
     both = graph([total, Greater()(total, part)], [x, y])

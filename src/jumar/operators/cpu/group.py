@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from jumar.device import Target
 from jumar.ir import Node
+from jumar.operators.cpu.expression import Accumulate
 from jumar.operators.cpu.pointwise import lower_pointwise
 from jumar.operators.cpu.region import Region, region_of
+from jumar.operators.cpu.rows import lower_rows
 from jumar.operators.families import Composite, Elementwise, Reduction
 from jumar.operators.fused import Fused
 from jumar.operators.movement import Broadcast
@@ -21,9 +23,11 @@ def lower_node(node: Node, target: Target) -> Lowered | None:
     """One operator as a loop nest; None where it is none."""
     if isinstance(node.type, tuple):
         return None
+    if node.type.size == 0:
+        return Lowered()
     region = region_of([node], node.inputs)
     places: dict[Node, TaskArg] = {i: Place(i) for i in node.inputs}
-    return region and lower_region(region, {**places, node: Place(node)}, target, str(node.op))
+    return region and lower_region(region, {**places, region.targets[0].node: Place(node)}, target, str(node.op))
 
 
 @schedule("cpu", Fused)
@@ -41,4 +45,6 @@ def lower_fused(node: Node, target: Target) -> Lowered | None:
 
 def lower_region(region: Region, places: dict[Node, TaskArg], target: Target, label: str) -> Lowered | None:
     """The tasks of a loop nest."""
+    if any(isinstance(s.op, Accumulate) for s in region.expression.steps):
+        return lower_rows(region, places, target, label)
     return lower_pointwise(region, places, target, label)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from jumar.operators.cpu.expression import Accumulate, Expression, Number, Step, step_cost
+from jumar.operators.cpu.expression import Accumulate, Expression, Step, step_cost
 
 STASH_FROM = 5.0  # units of work above which a value is kept for the next pass
 
@@ -152,7 +152,3 @@ def pruned(expression: Expression, outputs: tuple[int, ...]) -> tuple[Expression
             steps.append(Step(step.op, tuple(new[a] for a in step.args), step.dtype))
     return Expression(tuple(expression.inputs[i] for i in kept), tuple(steps), tuple(new[o] for o in outputs)), kept
 
-
-def is_number(step: Step | None) -> bool:
-    """The step is a constant."""
-    return step is not None and isinstance(step.op, Number)

@@ -48,7 +48,7 @@ def lower_pointwise(region: Region, places: dict[Node, TaskArg], target: Target,
     memory = [o.node.dtype for o in everything]
     lanes = lanes_of((*expression.dtypes, *memory), target)
     masked = lanes > 1 and masks_are_cheap(memory, target)
-    if inner < lanes and not masked:
+    if 0 < inner < lanes and not masked:
         lanes = max(1, 1 << (inner.bit_length() - 1))
     units = expression.cost + len(everything)
     walk = Walk(

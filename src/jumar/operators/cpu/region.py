@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from jumar.base import NATIVE, DType, bool_, i32, i64
-from jumar.ir import Constant, Get, Node, topological
+from jumar.ir import Constant, Get, Node, param, topological
 from jumar.operators.cpu.expression import Accumulate, Expression, Position, Step, StepOp, number_of
 from jumar.operators.elementwise import Cast, Div, Equal, IsNan, Or, Select
 from jumar.operators.families import Composite, Elementwise, Reduction
@@ -55,7 +55,7 @@ class Operand:
 @dataclass(frozen=True)
 class Region:
     """A loop nest.   space: sizes of the axes; reduced: which of them are summed away; operands: one for each input of the expression,
-    targets: one for each output."""
+    targets: one for each output, on nodes that only stand for it."""
 
     space: tuple[int, ...]
     reduced: frozenset[int]
@@ -125,7 +125,9 @@ class _Walk:
     # ------------------------------------------------------------------ the space
     def refine(self) -> tuple[int, ...]:
         """Axes so fine that each dimension of each full-sized value is a run of them."""
-        shapes = [o.shape for o in self.outputs] + [r.inputs[0].shape for r in self.reductions]
+        shapes = [r.inputs[0].shape for r in self.reductions] + [o.shape for o in self.outputs]
+        if self.total == 0:
+            return tuple(shapes[0])
         for node in self.nodes:
             if isinstance(node.op, Reshape):
                 shapes += [node.shape] if self.is_leaf(node.inputs[0]) else [node.shape, node.inputs[0].shape]
@@ -210,7 +212,7 @@ class _Walk:
             if index is None:
                 raise _NoRegion
             numbers.append(self.visit(output, index))
-            targets.append(self.operand(output, index))
+            targets.append(self.operand(param(f"result{len(targets)}", output.type), index))
         count = len(self.inputs)
         inputs = tuple(o.node.dtype for o in self.inputs)
         steps = tuple(replace(s, args=tuple(_renumber(a, count) for a in s.args)) for s in self.steps)
@@ -331,10 +333,6 @@ def _cuts(shape: Sequence[int]) -> list[int]:
 
 def _refine(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The coarsest axes of which all shapes (of one size) are made."""
-    if any(0 in s for s in shapes):
-        if len({tuple(s) for s in shapes}) > 1:
-            raise _NoRegion
-        return tuple(shapes[0])
     cuts = sorted({c for s in shapes for c in _cuts(s)})
     if any(b % a for a, b in zip(cuts, cuts[1:], strict=False)):
         raise _NoRegion
@@ -351,9 +349,9 @@ def _reshape(index: Index, old: Sequence[int], new: Sequence[int], space: Sequen
     pieces: dict[int, tuple[tuple[int, int], ...]] = {}  # terms of the factor that begins at a cut
     at = 1
     for dim, part in zip(reversed(old), reversed(index), strict=True):
+        if dim == 1:
+            continue
         inside = [c // at for c in cuts if at <= c < at * dim]
-        if part.start and len(inside) > 1:
-            raise _NoRegion
         for low, high in zip(inside, [*inside[1:], dim], strict=True):
             if part.start:
                 raise _NoRegion
