@@ -16,7 +16,7 @@ import numpy as np
 
 from jumar.base import Array, ImportFault, Loc, TensorType, type_of
 from jumar.frontend.importers.onnx.plan import Compile, HostCall, Segment, Slot, Structure, Text, Walk
-from jumar.frontend.importers.onnx.value import Known, Traced, Value, as_array, leaves
+from jumar.frontend.importers.onnx.value import Known, Tensor, Traced, Value, as_array, leaves
 from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, interpret, param, topological
 
 EAGER_ELEMENTS = 1 << 16  # results up to this size are computed while importing when all inputs are known
@@ -319,3 +319,6 @@ class _Interpreted:
 
 def _interpreted(graph: Graph) -> _Interpreted:
     return _Interpreted(graph)
+
+
+__all__ = ["NeedsValue", "Tensor", "Trace"]  # Tensor: rules annotate with it
