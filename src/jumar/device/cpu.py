@@ -162,3 +162,23 @@ def can_execute_here(target: Target) -> bool:
     here = _host("", "")
     needs = {item for item in target.features.split(",") if item.startswith("+")}
     return ctypes.sizeof(ctypes.c_void_p) == 8 and here.architecture == target.architecture and needs <= set(here.features.split(","))
+
+
+_PROC_NAMES = {"sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm", "bmi": "bmi1", "sse3": "pni", "neon": "asimd", "fullfp16": "asimdhp"}
+_PROC_NAMES |= {"lse": "atomics", "dotprod": "asimddp", "fp-armv8": "fp"}
+# what generated code may use; LLVM names many more that it never does
+_VECTOR_FEATURES = (
+    "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe",
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "neon", "fullfp16", "lse", "dotprod",
+)  # fmt: skip
+
+
+def missing_features(features: str) -> tuple[str, ...]:
+    """Which of the features (LLVM's list) this CPU lacks, by /proc/cpuinfo: what a deployed package asks, without LLVM."""
+    text = _read(Path("/proc/cpuinfo"))
+    lines = [line.partition(":")[2] for line in text.splitlines() if line.lower().startswith(("flags", "features"))]
+    if not lines:
+        return ()
+    here = set(lines[0].split())
+    wanted = [item[1:] for item in features.split(",") if item.startswith("+")]
+    return tuple(w for w in wanted if w in _VECTOR_FEATURES and _PROC_NAMES.get(w, w) not in here)

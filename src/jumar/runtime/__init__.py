@@ -4,6 +4,7 @@ from jumar.runtime.buffer import ALIGN, aligned, allocate, view
 from jumar.runtime.executor import Instance, StepTime, measure
 from jumar.runtime.link import Code, link
 from jumar.runtime.native import pool_object, ship
+from jumar.runtime.package import Package, load_package, run_package, save_package
 from jumar.runtime.program import (
     Arg,
     HostStep,
@@ -22,6 +23,7 @@ from jumar.runtime.program import (
 )
 
 __all__ = [
-    "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Port", "Program", "Ref", "Step", "StepTime", "View",
-    "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_program", "measure", "pool_object", "save_program", "ship", "view",
+    "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
+    "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure",
+    "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip

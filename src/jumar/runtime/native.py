@@ -29,9 +29,9 @@ from jumar.base import Store, config
 from jumar.runtime.link import Code, link
 
 MAX_THREADS = 64
-SPINS = 20000  # pauses, about 1 ms, before an idle worker sleeps
+SPINS = 4000  # pauses, about 0.2 ms, before a thread at a barrier yields its core; an idle worker sleeps after five times that
 # words of a context and of a step in the table
-CONTEXT_STEPS, CONTEXT_COUNTERS, CONTEXT_THREADS, CONTEXT_TIMES, CONTEXT_WORDS = 0, 1, 2, 3, 8
+CONTEXT_STEPS, CONTEXT_COUNTERS, CONTEXT_THREADS, CONTEXT_TIMES, CONTEXT_SPINS, CONTEXT_WORDS = 0, 1, 2, 3, 4, 8
 STEP_KERNEL, STEP_ARGS, STEP_CHUNKS, STEP_FLAGS, STEP_WORDS = 0, 1, 2, 3, 4
 BARRIER, SERIAL = 1, 2  # flags: wait for the steps before; chunks on thread 0 only
 
@@ -72,6 +72,8 @@ _TEXT = """
 @done = internal global i64 0, align 128
 @busy = internal global i64 0, align 128
 @workers = internal global i64 0, align 128
+; pauses before an idle worker sleeps
+@patience = internal global i64 0, align 128
 @job = internal global [4 x i64] zeroinitializer, align 128
 @seen = internal global [64 x i64] zeroinitializer, align 64
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
@@ -86,8 +88,8 @@ define i64 @jumar_now() nounwind {
   ret i64 %now
 }
 
-; waits until the word is at least target: spins, then yields the core at each look
-define internal void @wait(ptr %word, i64 %target) nounwind {
+; waits until the word is at least target: spins so often, then yields the core at each look
+define internal void @wait(ptr %word, i64 %target, i64 %spins) nounwind {
 entry:
   br label %spin
 spin:
@@ -98,7 +100,7 @@ spin:
 not:
   $PAUSE
   %n1 = add i64 %n, 1
-  %long = icmp sgt i64 %n1, 4000
+  %long = icmp sgt i64 %n1, %spins
   br i1 %long, label %yield, label %again
 yield:
   %r = call i32 @sched_yield()
@@ -146,6 +148,8 @@ entry:
   %p3 = getelementptr i64, ptr %ctx, i64 3
   %times = load ptr, ptr %p3
   %timed = icmp ne ptr %times, null
+  %p4 = getelementptr i64, ptr %ctx, i64 4
+  %spins = load i64, ptr %p4
   br label %step
 step:
   %s = phi i64 [ %first, %entry ], [ %s1, %after ]
@@ -170,7 +174,7 @@ read:
 barrier:
   %next = add i64 %reached, %n
   %arrived = atomicrmw add ptr @bar, i64 1 acq_rel
-  call void @wait(ptr @bar, i64 %next)
+  call void @wait(ptr @bar, i64 %next, i64 %spins)
   br label %ready
 ready:
   %reached2 = phi i64 [ %reached, %read ], [ %next, %barrier ]
@@ -233,7 +237,8 @@ spin:
 idle:
   $PAUSE
   %n1 = add i64 %n, 1
-  %long = icmp ugt i64 %n1, $SPINS
+  %patience = load atomic i64, ptr @patience monotonic, align 8
+  %long = icmp sgt i64 %n1, %patience
   br i1 %long, label %sleep, label %again
 again:
   br label %spin
@@ -305,6 +310,10 @@ clear:
   %n = add i64 %others, 1
   %p1 = getelementptr i64, ptr %ctx, i64 1
   %counters = load ptr, ptr %p1
+  %p4 = getelementptr i64, ptr %ctx, i64 4
+  %spins = load i64, ptr %p4
+  %five = mul i64 %spins, 5
+  store atomic i64 %five, ptr @patience monotonic, align 8
   %c0 = getelementptr i64, ptr %counters, i64 %first
   %steps = sub i64 %last, %first
   %nbytes = shl i64 %steps, 3
@@ -331,7 +340,7 @@ wake:
   br label %walk
 walk:
   call void @walk(ptr %ctx, i64 %first, i64 %last, i64 0, i64 %n, i64 %base)
-  call void @wait(ptr @done, i64 %others)
+  call void @wait(ptr @done, i64 %others, i64 %spins)
   ret void
 }
 
@@ -415,7 +424,7 @@ define void @jumar_reset() nounwind {
 def pool_text(architecture: str) -> str:
     """LLVM IR of the pool for `x86_64` or `aarch64`."""
     text = _TEXT
-    for name, value in ((_ARM if architecture == "aarch64" else _X86) | {"SPINS": str(SPINS)}).items():
+    for name, value in ((_ARM if architecture == "aarch64" else _X86)).items():
         text = text.replace(f"${name}", value)
     return text
 
