@@ -13,6 +13,7 @@ import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
@@ -29,12 +30,13 @@ class Worker:
     def __init__(self, target: str) -> None:
         self.target = target
         self.process: subprocess.Popen[str] | None = None
+        self.errors = tempfile.TemporaryFile("w+")
 
     def run(self, name: str) -> dict[str, Any]:
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.conformance.worker", self.target],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
             )  # fmt: skip
         process = self.process
         assert process.stdin and process.stdout
@@ -53,7 +55,9 @@ class Worker:
             return result
         code = process.wait()
         self.process = None
-        return {"name": name, "status": "failed", "why": f"crashed with {code}" if alive else f"longer than {TIMEOUT_S:.0f} s", "code": "crash"}
+        self.errors.seek(0)
+        last = self.errors.read().strip().splitlines()[-1:]
+        return {"name": name, "status": "failed", "why": f"crashed with {code}: {' '.join(last)}" if alive else f"longer than {TIMEOUT_S:.0f} s", "code": "crash"}
 
     def close(self) -> None:
         if self.process and self.process.stdin:
@@ -96,6 +100,15 @@ def summary(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def reasons(results: list[dict[str, Any]]) -> list[str]:
+    """Why cases did not pass, equal reasons in one line."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for r in results:
+        if r["status"] != "passed":
+            groups.setdefault((r["status"], r["why"]), []).append(r["name"].split("/")[1].removeprefix("test_"))
+    return [f"{status:12s} {', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}: {why}" for (status, why), names in groups.items()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("-k", default="", help="regular expression on group/name")
@@ -107,9 +120,7 @@ def main() -> int:
     names = [n for n in all_names() if re.search(args.k, n)]
     results = run(names, args.target, args.jobs)
     if not args.q:
-        for r in results:
-            if r["status"] != "passed":
-                print(f"{r['status']:12s} {r['name']}: {r['why']}")
+        print("\n".join(reasons(results)))
     print(summary(results))
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1))

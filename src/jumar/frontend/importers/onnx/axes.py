@@ -12,7 +12,7 @@ import numpy as np
 
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Known
-from jumar.operators.movement import Concat, Reshape, Slice
+from jumar.operators import Concat, Reshape, Slice
 
 
 def slice_axis(t: Trace, x: Any, axis: int, start: int, stop: int) -> Any:
