@@ -13,7 +13,7 @@ from jumar.frontend.importers.onnx.node import OnnxNode, dtype_of_onnx
 from jumar.frontend.importers.onnx.rule import RuleFunction, rule
 from jumar.frontend.importers.onnx.trace import Tensor, Trace
 from jumar.frontend.importers.onnx.value import Value
-from jumar.ir import Node, Op
+from jumar.ir import Node, Op, constant
 from jumar.operators import (
     Abs,
     Acos,
@@ -85,7 +85,6 @@ from jumar.operators import (
     Xor,
     add,
     cast,
-    constant,
     div,
     greater,
     greater_equal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jumar.base import DType, bool_, f32, f64
 from jumar.frontend.importers.onnx.node import OnnxNode
@@ -30,7 +31,6 @@ from jumar.operators import (
     exp,
     log,
     normal_axes,
-    number,
     reshape,
     select,
     sqrt,
@@ -38,25 +38,33 @@ from jumar.operators import (
     sub,
 )
 
-Reduce = Callable[[type[Reduction], Node], Node]  # applies a reduction over the axes that the node asks for
+
+@dataclass(frozen=True)
+class Over:
+    """Applies reductions over the axes that a node asks for.   nothing: over none, though the rest of the formula is computed."""
+
+    axes: tuple[int, ...]
+    keepdims: bool
+    nothing: bool
+
+    def __call__(self, op: type[Reduction], x: Node) -> Node:
+        return x if self.nothing else op(self.axes, self.keepdims)(x)
 
 
-def _reduction(meaning: Callable[[Node, Reduce], Node], *, wide: bool = False) -> RuleFunction:
+Meaning = Callable[[Node, Over], Node]
+
+
+def _reduction(meaning: Meaning, *, wide: bool = False) -> RuleFunction:
     """A rule from what a reduction means.   wide: it computes in floats of 32 bits at least."""
 
-    def rule_(t: Trace, n: OnnxNode, value: Value, axes: Value) -> Node:
+    def reduce(t: Trace, n: OnnxNode, value: Value, axes: Value) -> Node:
         x = t.node(value)
         chosen = n.attribute("axes") if n.has("axes") else () if axes is None else t.ints(axes)
-        chosen = normal_axes(n.op, chosen or (), x.rank)
-        nothing = not chosen and bool(n.attribute("noop_with_empty_axes", 0))
-        keepdims = bool(n.attribute("keepdims", 1))
+        chosen = normal_axes(n.op, chosen, x.rank)
+        over = Over(chosen, bool(n.attribute("keepdims", 1)), not chosen and bool(n.attribute("noop_with_empty_axes", 0)))
+        return cast(meaning(cast(x, _wide(x.dtype)) if wide else x, over), x.dtype)
 
-        def reduce(op: type[Reduction], y: Node) -> Node:
-            return y if nothing else op(chosen, keepdims)(y)
-
-        return cast(meaning(cast(x, _wide(x.dtype)) if wide else x, reduce), x.dtype)
-
-    return rule_
+    return reduce
 
 
 def _wide(dtype: DType) -> DType:
@@ -65,37 +73,30 @@ def _wide(dtype: DType) -> DType:
     return f64 if dtype.bits > 16 else f32
 
 
-def _log_sum_exp(x: Node, reduce: Reduce) -> Node:
+def _log_sum_exp(x: Node, over: Over) -> Node:
     """The largest is taken out, so that exp stays finite; where that itself is infinite nothing is."""
-    top = ReduceMax(_axes_of(x, reduce), keepdims=True)(x)
-    top = select(IsInf()(top), number(0, x), top)
-    total = log(reduce(ReduceSum, exp(sub(x, top))))
+    if over.nothing:
+        return x
+    top = ReduceMax(over.axes, keepdims=True)(x)
+    top = select(IsInf()(top), 0, top)
+    total = log(over(ReduceSum, exp(sub(x, top))))
     return add(total, reshape(top, total.shape))
 
 
-def _axes_of(x: Node, reduce: Reduce) -> tuple[int, ...]:
-    op = reduce(ReduceSum, x).op
-    return op.axes if isinstance(op, ReduceSum) else ()
+def _or_bool(op: type[Reduction], for_bool: type[Reduction]) -> Meaning:
+    return lambda x, over: over(for_bool if x.dtype == bool_ else op, x)
 
 
-def _log_sum_exp_rule(x: Node, reduce: Reduce) -> Node:
-    return x if reduce(ReduceSum, x) is x else _log_sum_exp(x, reduce)
-
-
-def _or_bool(op: type[Reduction], for_bool: type[Reduction]) -> Callable[[Node, Reduce], Node]:
-    return lambda x, reduce: reduce(for_bool if x.dtype == bool_ else op, x)
-
-
-rule("ReduceSum")(_reduction(lambda x, reduce: reduce(ReduceSum, x)))
-rule("ReduceMean")(_reduction(lambda x, reduce: reduce(ReduceMean, x)))
-rule("ReduceProd")(_reduction(lambda x, reduce: reduce(ReduceProd, x)))
+rule("ReduceSum")(_reduction(lambda x, over: over(ReduceSum, x)))
+rule("ReduceMean")(_reduction(lambda x, over: over(ReduceMean, x)))
+rule("ReduceProd")(_reduction(lambda x, over: over(ReduceProd, x)))
 rule("ReduceMax")(_reduction(_or_bool(ReduceMax, ReduceAny)))
 rule("ReduceMin")(_reduction(_or_bool(ReduceMin, ReduceAll)))
-rule("ReduceL1")(_reduction(lambda x, reduce: reduce(ReduceSum, Abs()(x))))
-rule("ReduceL2")(_reduction(lambda x, reduce: sqrt(reduce(ReduceSum, square(x))), wide=True))
-rule("ReduceSumSquare")(_reduction(lambda x, reduce: reduce(ReduceSum, square(x))))
-rule("ReduceLogSum")(_reduction(lambda x, reduce: log(reduce(ReduceSum, x)), wide=True))
-rule("ReduceLogSumExp")(_reduction(_log_sum_exp_rule, wide=True))
+rule("ReduceL1")(_reduction(lambda x, over: over(ReduceSum, Abs()(x))))
+rule("ReduceL2")(_reduction(lambda x, over: sqrt(over(ReduceSum, square(x))), wide=True))
+rule("ReduceSumSquare")(_reduction(lambda x, over: over(ReduceSum, square(x))))
+rule("ReduceLogSum")(_reduction(lambda x, over: log(over(ReduceSum, x)), wide=True))
+rule("ReduceLogSumExp")(_reduction(_log_sum_exp, wide=True))
 
 
 @rule("ArgMax")
