@@ -6,6 +6,7 @@ the operator says itself in gathers and matrix products; where they are data, th
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from jumar.operators.contraction import ConvTranspose, accumulator, matmul
 from jumar.operators.elementwise import add, cast, mul, select
 from jumar.operators.families import Composite, Special
 from jumar.operators.movement import Broadcast, Gather, Reshape
+from jumar.operators.sort import DataDependent
 from jumar.operators.windows import windows_out
 
 _DENSE_BELOW = 128  # an axis shorter than this is interpolated by a matrix product, a longer one by gathering its taps
@@ -479,3 +481,21 @@ class Col2Im(Composite):
         )  # fmt: skip
         op = ConvTranspose(self.strides, self.pads_low, self.pads_high, extra, self.dilations, c)
         return op(Reshape((n, c * taps, *out))(x), constant(one, x.dtype))
+
+
+class ImageDecode(DataDependent):
+    """A picture from the bytes of its file.   pixels: RGB, BGR or Grayscale   -> u8 [height, width, channels]"""
+
+    pixels: str = "RGB"
+    signature = "u8 bytes[n] -> u8 y[h, w, channels]"
+
+    def reference(self, *arrays: Array) -> Array:
+        try:
+            from PIL import Image  # noqa: PLC0415  (optional)
+        except ImportError as error:
+            raise OpError("image_decode: Pillow must be installed to decode pictures", hint="pip install pillow", code="package-missing") from error
+        image = Image.open(io.BytesIO(arrays[0].tobytes()))
+        if self.pixels == "Grayscale":
+            return np.asarray(image.convert("L"))[:, :, None]
+        rgb = np.asarray(image.convert("RGB"))
+        return rgb[:, :, ::-1] if self.pixels == "BGR" else rgb
