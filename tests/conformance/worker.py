@@ -31,10 +31,16 @@ def run_case(name: str, target: str) -> dict[str, Any]:
                     return {"name": name, "status": "failed", "why": f"{port.name}: {why}"}
     except StackError as error:
         status = "unsupported" if error.code in ("op-unsupported", "unsupported") else "failed"
-        return {"name": name, "status": status, "why": str(error).replace("\n", " | ")[:400], "code": error.code}
+        return {"name": name, "status": status, "why": _reason(error), "code": error.code}
     except Exception as error:
         return {"name": name, "status": "failed", "why": f"{type(error).__name__}: {error}"[:400], "code": "exception"}
     return {"name": name, "status": "passed", "why": ""}
+
+
+def _reason(error: Any) -> str:
+    if error.code == "op-unsupported":
+        return "; ".join(line.strip().split(" at ")[0] for line in error.what.splitlines()[1:])
+    return f"[{error.layer}] {error.what.removeprefix('test_').partition(': ')[2] or error.what}"[:300] + (f" ({error.code})" if error.code else "")
 
 
 def main() -> None:

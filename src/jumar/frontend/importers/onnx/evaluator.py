@@ -235,7 +235,7 @@ def _with_functions(graph: OnnxGraph) -> Iterable[OnnxNode]:
 def _is_supported(node: OnnxNode, graph: OnnxGraph) -> bool:
     if (node.domain, node.op, node.proto.overload) in graph.context.functions or find_rule(node.op, node.domain):
         return True
-    return has_schema_function(node)
+    return find_rule(node.op, "text") is not None or has_schema_function(node)
 
 
 def unsupported(nodes: Sequence[OnnxNode], file: str) -> ImportFault:

@@ -40,7 +40,7 @@ def function_of_schema(node: OnnxNode, values: Sequence[Value]) -> Any:
         if not versions:
             return None
         types = [_type_proto(v).SerializeToString() for v in values]
-        proto.ParseFromString(schema.get_context_dependent_function_with_opset_version(max(versions), node.proto.SerializeToString(), types))
+        proto.ParseFromString(schema.get_context_dependent_function_with_opset_version(max(versions), _resolved(node).SerializeToString(), types))
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= node.opsets.get("", node.opset)]
         if not versions:
@@ -49,10 +49,20 @@ def function_of_schema(node: OnnxNode, values: Sequence[Value]) -> Any:
         proto.CopyFrom(found) if not isinstance(found, bytes) else proto.ParseFromString(found)
     else:
         return None
-    given = {a.name for a in node.proto.attribute}
     for name, attribute in schema.attributes.items():
-        if name not in given and attribute.default_value.name:
+        if name not in node.protos and attribute.default_value.name:
             proto.attribute_proto.append(attribute.default_value)
+    return proto
+
+
+def _resolved(node: OnnxNode) -> Any:
+    """The NodeProto with the attributes that the function call around it gives."""
+    import onnx  # noqa: PLC0415  (see above)
+
+    proto = onnx.NodeProto()
+    proto.CopyFrom(node.proto)
+    del proto.attribute[:]
+    proto.attribute.extend(node.protos.values())
     return proto
 
 

@@ -89,7 +89,10 @@ def read_function(proto: Any, context: Context, attributes: Mapping[str, Any], d
     given = {a.name: a for a in proto.attribute_proto} | dict(attributes)
     opsets = {normal_domain(o.domain): int(o.version) for o in proto.opset_import}
     inner = replace(context, opsets=opsets or context.opsets, attributes=given, in_function=True)
-    return _build(proto, inner, tuple(proto.input), tuple(proto.output), {}, frozenset(), depth, ())
+    # the standard's functions leave out the nodes of outputs that the caller does not name
+    written = {*proto.input, *(name for node in proto.node for name in node.output)}
+    outputs = tuple(name if name in written else "" for name in proto.output)
+    return _build(proto, inner, tuple(proto.input), outputs, {}, frozenset(), depth, ())
 
 
 def _define(table: dict[str, Any], name: str, value: Any, graph: str, context: Context, what: str) -> None:
@@ -159,7 +162,7 @@ def read_node(proto: Any, index: int, context: Context) -> OnnxNode:
         if attribute.ref_attr_name:
             if attribute.ref_attr_name not in context.attributes:
                 continue  # the caller leaves it out, so it is absent here too
-            found = context.attributes[attribute.ref_attr_name]
+            found = _renamed(context.attributes[attribute.ref_attr_name], attribute.name)
         attributes[attribute.name] = found
     domain = normal_domain(proto.domain)
     name = _node_name(proto, index)
@@ -168,6 +171,15 @@ def read_node(proto: Any, index: int, context: Context) -> OnnxNode:
         proto.op_type, domain, context.opsets.get(domain, 1), name, tuple(proto.input), tuple(proto.output), attributes, loc,
         context.opsets, proto, context.read_tensor,
     )  # fmt: skip
+
+
+def _renamed(attribute: Any, name: str) -> Any:
+    if attribute.name == name:
+        return attribute
+    copy = type(attribute)()
+    copy.CopyFrom(attribute)
+    copy.name = name
+    return copy
 
 
 def _check_names(
