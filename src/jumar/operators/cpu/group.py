@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from jumar.device import Target
 from jumar.ir import Node
+from jumar.operators.cpu.contraction import lower_contraction
 from jumar.operators.cpu.expression import Accumulate
 from jumar.operators.cpu.pointwise import lower_pointwise
 from jumar.operators.cpu.region import Region, region_of
+from jumar.operators.cpu.root import root_group
 from jumar.operators.cpu.rows import lower_rows
 from jumar.operators.families import Composite, Elementwise, Reduction
 from jumar.operators.fused import Fused
@@ -34,6 +36,8 @@ def lower_node(node: Node, target: Target) -> Lowered | None:
 def lower_fused(node: Node, target: Target) -> Lowered | None:
     """A group: its body as a loop nest."""
     assert isinstance(node.op, Fused), "registered for Fused"
+    if root_group(node):
+        return lower_contraction(node, target)
     body = node.op.body
     region = region_of(body.outputs)
     if region is None:

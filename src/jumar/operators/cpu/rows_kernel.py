@@ -44,9 +44,10 @@ class Rows:
 
 @functools.cache
 def rows_kernel(expression: Expression, results: tuple[DType, ...], walk: Rows) -> Kernel:
-    """args: pointers of inputs and results, [scratch, offset of each stash], sizes of the reduced axes, [inner size, part, parts],
+    """args: pointers of inputs and results, [offset of each stash in scratch], sizes of the reduced axes, [inner size, part, parts],
     [piece, pieces, elements between partial results], [rows, rows of a chunk, sizes of outer axes but the first, strides along them],
-    strides along reduced axes (in row mode not the last), strides along the vectors that are not 0 or 1."""
+    strides along reduced axes (in row mode not the last), strides along the vectors that are not 0 or 1;
+    then the scratch."""
     return _Rows(expression, results, walk).kernel()
 
 
@@ -62,12 +63,7 @@ class _Rows:
         self.phases = Phases(expression, walk.element)
         self.inputs = [k.pointer(f"x{i}", d) for i, d in enumerate(expression.inputs)]
         self.results = [k.pointer(f"y{i}", d) for i, d in enumerate(results)]
-        self.stashes: dict[int, Value] = {}
-        if self.phases.stashed:
-            scratch = k.thread_scratch("scratch", 0, u8)
-            for i, n in enumerate(self.phases.stashed):
-                at = k.offset(scratch, k.integer(f"stash{i}"))
-                self.stashes[n] = k.cast_pointer(at, compute_dtype(expression.dtype(n)))
+        stash_offsets = [k.integer(f"stash{i}") for i in range(len(self.phases.stashed))]
         self.sizes = [k.integer(f"reduced{i}") for i in range(walk.loops)]
         self.bounds = [(k.index(0), size) for size in self.sizes]
         pointers = len(self.inputs) + len(self.results)
@@ -82,6 +78,11 @@ class _Rows:
         loops = walk.loops if walk.columns else walk.loops - 1
         self.strides = [[k.integer(f"stride{i}_{a}") for a in range(loops)] for i in range(pointers)]
         self.steps = [k.integer(f"step{i}") if kind == 2 else None for i, kind in enumerate(walk.inner)]
+        self.stashes: dict[int, Value] = {}
+        if stash_offsets:
+            scratch = k.thread_scratch("scratch", 0, u8)
+            for n, offset in zip(self.phases.stashed, stash_offsets, strict=True):
+                self.stashes[n] = k.cast_pointer(k.offset(scratch, offset), compute_dtype(expression.dtype(n)))
 
     # ------------------------------------------------------------------ which rows
     def kernel(self) -> Kernel:
