@@ -11,6 +11,7 @@ from jumar.device import Target
 from jumar.ir import Node, apply
 from jumar.operators.contraction import Conv, MatMul
 from jumar.operators.cpu.conv import geometry_of, lower_conv
+from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.region import region_of
@@ -32,8 +33,18 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
             return lower_matmul(group, target)
         case Conv(channels_last=True):
             group = without_bias(group)
-            return lower_conv(group, geometry_of(group.root), group.place(group.root.inputs[0]), target)
+            return lower_channels_last(group, target)
     return None
+
+
+def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
+    """The tasks of a convolution without bias, by the way that suits it."""
+    g, x = geometry_of(group.root), group.place(group.root.inputs[0])
+    if group.root.type.size == 0 or group.root.inputs[0].type.size == 0:
+        return None
+    if g.depthwise and (found := lower_depthwise(group, g, x, target)):
+        return found
+    return lower_conv(group, g, x, target)
 
 
 def without_bias(group: RootGroup) -> RootGroup:

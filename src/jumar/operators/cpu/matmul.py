@@ -14,6 +14,7 @@ import numpy as np
 from jumar.base import Array, TensorType
 from jumar.device import Target
 from jumar.kernel import Kernel
+from jumar.operators.attention import Attention
 from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.blocking import Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
@@ -22,6 +23,7 @@ from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.cpu.microkernel import SMALL, Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, pack_task
+from jumar.operators.families import Contraction
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
 
@@ -113,6 +115,11 @@ def micro_kernels(tile: Tile) -> tuple[TaskArg, TaskArg]:
 
 def contraction_task(group: RootGroup, layout: Layout, blocks: Blocks, kernel: Kernel, head: tuple[TaskArg, ...]) -> Task:
     """A task of gemm.py's kernel: `head`, then the epilogue's arguments."""
+    return writing_task(group, layout, kernel, head, blocks.chunks, blocks.scratch_nbytes)
+
+
+def writing_task(group: RootGroup, layout: Layout, kernel: Kernel, head: tuple[TaskArg, ...], chunks: int, scratch_nbytes: int) -> Task:
+    """The task that writes a group's results: `head`, then the epilogue's arguments."""
     root = group.root
     tail = group.writer_args(layout)
     step = len(tail) // (len(layout.outputs) + len(layout.operands))
@@ -126,8 +133,7 @@ def contraction_task(group: RootGroup, layout: Layout, blocks: Blocks, kernel: K
         and spot.strides == layout.outputs[0].strides
         and np.array_equal(spot.offsets, layout.outputs[0].offsets)
     )
+    assert isinstance(root.op, Contraction | Attention), "the root of a group"
     flops = root.op.flops(*(i.type for i in root.inputs))
     nbytes = sum(s.node.type.nbytes for s in (*layout.outputs, *layout.operands)) + sum(i.type.nbytes for i in root.inputs)
-    return Task(
-        kernel, (*head, *tail), writes, blocks.chunks, inplace, blocks.scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name
-    )
+    return Task(kernel, (*head, *tail), writes, chunks, inplace, scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name)

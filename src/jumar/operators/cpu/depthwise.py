@@ -1,0 +1,149 @@
+"""Depthwise convolutions: each channel with a filter of its own, vectors along the channels.
+
+In: a group whose root is a Conv with one input channel for each filter, channels last.  Out: one task (and a conversion of narrow types).
+
+A tile is some neighbouring outputs of one row: their sums stay in registers while the taps pass.  The inputs that a tile reads are found
+once, as pointers (padding points at zeros), and then serve all channels, so that the inner loops know nothing of borders.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from jumar.base import DType, i64
+from jumar.device import Target
+from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.contraction import accumulator
+from jumar.operators.cpu.conv import Geometry, window_tables
+from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.matmul import writing_task
+from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.root import RootGroup, matrix_axes
+from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
+
+CHUNK_FLOPS = 200_000
+
+
+@dataclass(frozen=True)
+class Strip:
+    """What makes one depthwise kernel different from another.   width: outputs of a tile; taps, stride, dilation: in the last dimension."""
+
+    width: int
+    taps: int
+    stride: int
+    dilation: int
+    lanes: int
+    dtype: DType
+    epilogue: Epilogue
+
+    @property
+    def reach(self) -> int:
+        """Inputs of one row that a tile reads."""
+        return (self.width - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+
+
+@cache
+def depthwise_kernel(strip: Strip) -> Kernel:
+    """The kernel of a chunk: a block of output rows (or of parts of them)."""
+    k = Builder("depthwise")
+    x, w, zeros = k.pointer("x", strip.dtype), k.pointer("w", strip.dtype), k.pointer("zeros", strip.dtype)
+    places, outer_table = k.pointer("places", i64), k.pointer("outer_table", i64)
+    channels, out, size, low = k.integer("channels"), k.integer("out"), k.integer("size"), k.integer("low")
+    outer_taps, tiles, total, block = k.integer("outer_taps"), k.integer("tiles"), k.integer("total"), k.integer("block")
+    writer = Writer(k, strip.epilogue)
+    table = k.thread_scratch("table", 0, i64)
+    whole = channels - modulo(k, channels, k.index(strip.lanes))
+    pitch = (channels + (strip.lanes - 1)) & -strip.lanes  # of packed weights
+    with k.loop(k.chunk * block, k.minimum((k.chunk + 1) * block, total)) as tile:
+        outer, first = quotient(k, tile, tiles), modulo(k, tile, tiles) * strip.width
+        start = first * strip.stride - low
+        with k.loop(0, outer_taps) as u:
+            above = k.load(outer_table, outer * outer_taps + u)
+            for j in range(strip.reach):
+                at = start + j
+                outside = (above < 0) | (at < 0) | (at >= size)
+                pointer = k.select(outside, zeros, k.offset(x, above + at * channels))
+                k.store_pointer(pointer, table, u * strip.reach + j)
+        row, count = outer * out + first, out - first
+
+        def block_of(c: Value, mask_width: Value | None, row: Value = row, count: Value = count) -> None:
+            sums = _sums(k, strip, table, w, outer_taps, pitch, c, mask_width)
+            part = writer.columns(lambda i: k.load(places, 2 + i), c, mask_width, strip.lanes)
+            for t, value in enumerate(sums):
+                with k.when(count > t):
+                    part.write(row + t, value)
+
+        with k.loop(0, whole, strip.lanes) as c:
+            block_of(c, None)
+        with k.when(whole < channels):
+            block_of(whole, channels - whole)
+    return k.finish()
+
+
+def _sums(
+    k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, pitch: Value, c: Value, width: Value | None
+) -> list[Value]:
+    """The sums of a tile for the channels from `c`."""
+    lanes, mask = strip.lanes, None if width is None else k.lane_mask(width, strip.lanes)
+    sums = [k.var(k.const(0, strip.dtype, lanes)) for _ in range(strip.width)]
+    with k.loop(0, outer_taps) as u:
+        held = [s.get() for s in sums]
+        filters = [k.load(w, (u * strip.taps + v) * pitch + c, lanes) for v in range(strip.taps)]
+        for j in range(strip.reach):
+            uses = [(t, v) for t in range(strip.width) for v in range(strip.taps) if t * strip.stride + v * strip.dilation == j]
+            if not uses:
+                continue
+            value = k.load(k.load_pointer(table, u * strip.reach + j, strip.dtype), c, lanes, mask)
+            for t, v in uses:
+                held[t] = k.fma(value, filters[v], held[t])
+        for s, value in zip(sums, held, strict=True):
+            s.set(value)
+    return [s.get() for s in sums]
+
+
+def tile_width(out: int, taps: int, registers: int) -> int:
+    """How many outputs a tile has: those that waste little of a row, then the more the better.
+
+    >>> [tile_width(n, 3, 16) for n in (112, 56, 7, 10, 3)]
+    [8, 8, 7, 5, 3]
+    """
+    widest = max(3, min(8, registers - 2 - min(taps, 5)))
+    if out <= 3:
+        return max(1, out)
+    return min(range(3, widest + 1), key=lambda width: (-(-out // width)) * (max(width, 5) + 1.0))
+
+
+def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Lowered | None:
+    """The tasks of a depthwise convolution; None where its filters are no constant."""
+    root = group.root
+    dtype = accumulator(root.dtype)
+    lanes = target.lanes(dtype)
+    filters = group.array(root.inputs[1])
+    layout = group.layout(matrix_axes(1, g.rows, g.filters), lanes)
+    if filters is None or layout is None:
+        return None
+    tasks: list[Task] = []
+    if root.inputs[0].dtype is not dtype:
+        task, x = convert_task(x, root.inputs[0].dtype, dtype, root.inputs[0].type.size, lanes)
+        tasks.append(task)
+    width = tile_width(g.out[-1], g.kernel[-1], target.vector_registers)
+    strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue)
+    outer, _ = window_tables(g, g.channels)
+    packed = np.zeros((g.taps, -(-g.channels // lanes) * lanes), dtype.numpy)
+    packed[:, : g.channels] = filters.reshape(g.channels, g.taps).T
+    tiles = -(-g.out[-1] // width)
+    total = outer.shape[0] * tiles
+    places = np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64)
+    each = max(1, 2 * width * g.taps * g.channels)
+    block = max(1, min(CHUNK_FLOPS // each, total // (4 * target.cores)))
+    head: tuple[TaskArg, ...] = (
+        x, Packed(packed, "filters"), Packed(np.zeros(packed.shape[1], dtype.numpy), "zeros"), Packed(places, "places"), Packed(outer, "outer"),
+        g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block,
+    )  # fmt: skip
+    scratch = 8 * outer.shape[1] * strip.reach
+    tasks.append(writing_task(group, layout, depthwise_kernel(strip), head, math.ceil(total / block), scratch))
+    return Lowered(tuple(tasks))
