@@ -15,7 +15,7 @@ from jumar.base import Array, OpError, TensorType
 from jumar.ir import Node, Result, constant, f32t, sample
 from jumar.operators.contraction import fitted, matmul
 from jumar.operators.elementwise import add, mul, sub
-from jumar.operators.families import Composite, normal_axis
+from jumar.operators.families import Composite, normal_axis, wide
 from jumar.operators.movement import Gather, concat, reshape, slice_axis, transpose
 
 _DIRECT = 512  # up to this length one matrix product beats two passes
@@ -51,8 +51,8 @@ class Dft(Composite):
     def reference(self, *arrays: Array) -> Array:
         (x,) = arrays
         axis = normal_axis(self.name, self.axis, x.ndim)
-        wide = x.astype(np.float64)
-        z = wide[..., 0] + 1j * wide[..., 1] if x.shape[-1] == 2 else wide[..., 0]
+        parts = wide(x)
+        z = parts[..., 0] + 1j * parts[..., 1] if x.shape[-1] == 2 else parts[..., 0]
         if self.inverse and self.onesided:
             return np.fft.irfft(z, self.length, axis)[..., None].astype(x.dtype)
         y = np.fft.ifft(z, self.length, axis) if self.inverse else np.fft.fft(z, self.length, axis)
