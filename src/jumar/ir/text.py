@@ -159,6 +159,16 @@ def _parse_op(name: str, attributes: str, graphs: dict[str, Graph], data: Mappin
     return made
 
 
+def parse_op(text: str, data: Mapping[str, Array] | None = None) -> Op:
+    """The operator of a text: the inverse of `str(op)`, for operators without sub-graphs.
+
+    >>> str(parse_op("param(label='x')"))
+    "param(label='x')"
+    """
+    name, _, rest = text.partition("(")
+    return _parse_op(name, rest.removesuffix(")"), {}, data or {}, text)
+
+
 def _literal(tree: ast.expr, graphs: dict[str, Graph], data: Mapping[str, Array]) -> Any:
     match tree:
         case ast.Name(id="inf"):

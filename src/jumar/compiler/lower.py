@@ -1,0 +1,241 @@
+"""Nodes to tasks: asks the schedules, takes apart what no schedule covers, and leaves the rest to the host.
+
+In: the fused graph.  Out: `Lowering`: the tasks in order, which values are the memory of others, and the table of who runs what.
+Every graph can be lowered: a fused group that a schedule refuses is taken apart into its operators, a composite into simpler ones,
+and what is left without native code runs as its NumPy reference between two native calls, and is listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jumar.base import NATIVE, CompileError, TensorType, event
+from jumar.compiler.passes.decompose import decomposed
+from jumar.device import Target
+from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node
+from jumar.operators import Concat, Fused, Identity, Lowered, Place, Reshape, Task, TempPlace, find_schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """One step to be: a task of a node, or (task None) the node's reference on the host."""
+
+    node: Node
+    task: Task | None = None
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        label = self.task.label if self.task else ""
+        return label or self.node.op.name
+
+
+Value = tuple[Node, int]  # a node and which of its results
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one node runs, for reports.   how: native, alias, host, or apart (taken apart since no schedule covers it)."""
+
+    node: Node
+    how: str
+    reason: str = ""
+
+
+@dataclass
+class Lowering:
+    """works: in order.   aliases: values that are (a part of) the memory of another; outputs: the value of each graph output."""
+
+    graph: Graph
+    works: list[Work] = field(default_factory=list)
+    aliases: dict[Value, Place] = field(default_factory=dict)
+    outputs: list[Value] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+
+    def resolve(self, node: Node, result: int = 0, nbytes_offset: int = 0) -> tuple[Value, int]:
+        """Whose memory a value is, and where in it."""
+        while True:
+            if isinstance(node.op, Get):
+                node, result = node.inputs[0], node.op.index
+            elif (place := self.aliases.get((node, result))) is not None:
+                node, result, nbytes_offset = place.node, place.result, nbytes_offset + place.nbytes_offset
+            else:
+                return (node, result), nbytes_offset
+
+    @property
+    def host_nodes(self) -> list[Node]:
+        """Nodes that the host computes."""
+        return [w.node for w in self.works if w.task is None]
+
+
+def type_at(value: Value) -> TensorType:
+    """The type of one result."""
+    node, result = value
+    found = node.type[result] if isinstance(node.type, tuple) else node.type
+    assert isinstance(found, TensorType), "a result is a tensor"
+    return found
+
+
+def lower(graph: Graph, target: Target) -> Lowering:
+    """The tasks of a graph."""
+    lowering = _Lowerer(target).run(graph)
+    counts: dict[str, int] = {}
+    for choice in lowering.choices:
+        counts[choice.how] = counts.get(choice.how, 0) + 1
+    hosts = sorted({c.node.op.name for c in lowering.choices if c.how == "host"})
+    event("lower", works=len(lowering.works), hosts=hosts, **{f"by_{how}": n for how, n in counts.items()})
+    return lowering
+
+
+class _Lowerer:
+    """State of one lowering: the successors of nodes, and what was made so far."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.made = Lowering(Graph("lowering", (), ()))
+        self.several: dict[Node, tuple[Node, ...]] = {}
+        self.taken: set[Value] = set()  # by outputs
+
+    def run(self, graph: Graph) -> Lowering:
+        new: dict[Node, Node] = {p: p for p in graph.params}
+        for node in graph.nodes:
+            if node not in new:
+                new[node] = self.place(node, tuple(new[i] for i in node.inputs))
+        outputs = [self._output(new[o]) for o in graph.outputs]
+        self.made.outputs = [value for value, _ in outputs]
+        self.made.graph = graph.with_outputs(n for _, n in outputs)
+        self._join()
+        return self.made
+
+    def place(self, old: Node, inputs: tuple[Node, ...]) -> Node:
+        """The successor of a node; its tasks are listed."""
+        if isinstance(old.op, Param | Constant):
+            return old
+        if isinstance(old.op, Get):
+            parts = self.several.get(inputs[0])
+            return parts[old.op.index] if parts else same_node(old, inputs)
+        node = same_node(old, inputs)
+        lowered = self._ask(node)
+        if lowered is not None:
+            self._take(node, lowered)
+            return node
+        match node.op:
+            case Reshape() | Identity():
+                self._take(node, Lowered(alias=Place(node.inputs[0])))
+                return node
+            case Fused(body=body):
+                self.made.choices.append(Choice(node, "apart", "no schedule takes the group as a whole"))
+                return self._inline(node, body.outputs, dict(zip(body.params, inputs, strict=True)))
+        if (parts := decomposed(node)) is not None and not any(p.op == node.op and p.inputs == node.inputs for p in parts):
+            self.made.choices.append(Choice(node, "apart", "no schedule for these types"))
+            return self._inline(node, parts, {i: i for i in inputs})
+        self._host(node)
+        return node
+
+    def _ask(self, node: Node) -> Lowered | None:
+        types = [t for n in (node, *node.inputs) for t in (n.type if isinstance(n.type, tuple) else (n.type,))]
+        if any(t.dtype not in NATIVE for t in types):
+            return None
+        schedule = find_schedule(self.target.name, node.op)
+        return schedule(node, self.target) if schedule else None
+
+    def _take(self, node: Node, lowered: Lowered) -> None:
+        if lowered.alias is not None:
+            self.made.aliases[node, 0] = lowered.alias
+            self.made.choices.append(Choice(node, "alias"))
+            return
+        self.made.works += [Work(node, task) for task in lowered.tasks]
+        self.made.choices.append(Choice(node, "native"))
+
+    def _host(self, node: Node) -> None:
+        types = [t for n in (node, *node.inputs) for t in (n.type if isinstance(n.type, tuple) else (n.type,))]
+        if any(t.dtype.kind == "s" for t in types):
+            raise CompileError(f"{node.op.name}: texts must be known when the graph is made, got {types}", loc=node.loc, code="text-traced")
+        self.made.works.append(Work(node))
+        self.made.choices.append(Choice(node, "host", "no schedule and no simpler form"))
+
+    def _inline(self, node: Node, outputs: tuple[Node, ...], new: dict[Node, Node]) -> Node:
+        """Places the nodes that stand for one."""
+        for output in outputs:
+            for inner in _order(output, new):
+                if inner not in new:
+                    new[inner] = self.place(inner, tuple(new[i] for i in inner.inputs))
+        results = tuple(new[o] for o in outputs)
+        if not isinstance(node.type, tuple):
+            return results[0]
+        self.several[node] = results
+        return node
+
+    def _output(self, node: Node) -> tuple[Value, Node]:
+        """The value of a graph output: memory of its own, so a copy where it is an input, a constant, a part, or an output already."""
+        value, offset = self.made.resolve(node)
+        whole = offset == 0 and type_at(value).nbytes == node.type.nbytes
+        if not whole or value in self.taken or isinstance(value[0].op, Param | Constant):
+            node = apply(Identity(), node, loc=node.loc)
+            value = (node, 0)
+            lowered = self._ask(node)
+            if lowered is not None and lowered.alias is None:
+                self._take(node, lowered)
+            else:
+                self._host(node)
+        self.taken.add(value)
+        return value, node
+
+    def _join(self) -> None:
+        """Concatenations along the outermost dimension: the pieces are made where they will stand."""
+        outputs = set(self.made.outputs)
+        readers: dict[Value, int] = {}
+        for work in self.made.works:
+            if isinstance(work.node.op, Concat):
+                for i in work.node.inputs:
+                    value, _ = self.made.resolve(i)
+                    readers[value] = readers.get(value, 0) + 1
+        for at in range(len(self.made.works) - 1, -1, -1):
+            node = self.made.works[at].node
+            if not isinstance(node.op, Concat) or not _contiguous(node) or (node, 0) in self.made.aliases:
+                continue
+            places = self._pieces(node, outputs, readers)
+            if places is not None:
+                self.made.aliases.update(places)
+                del self.made.works[at]
+
+    def _pieces(self, node: Node, outputs: set[Value], readers: Mapping[Value, int]) -> dict[Value, Place] | None:
+        """Where each piece goes, if all of them can be made in place."""
+        places: dict[Value, Place] = {}
+        offset = 0
+        for piece in node.inputs:
+            value, inside = self.made.resolve(piece)
+            whole = inside == 0 and type_at(value).nbytes == piece.type.nbytes
+            if not whole or value in outputs or value in places or readers.get(value) != 1 or isinstance(value[0].op, Param | Constant):
+                return None
+            places[value] = Place(node, offset)
+            offset += piece.type.nbytes
+        return places
+
+
+def _contiguous(node: Node) -> bool:
+    axis = node.op.axis % node.rank  # type: ignore[attr-defined]
+    return math.prod(node.shape[:axis]) == 1
+
+
+def _order(output: Node, known: Mapping[Node, Node]) -> list[Node]:
+    """Nodes between known ones and the output, inputs first."""
+    done: dict[Node, None] = {}
+    stack = [(output, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node in known or node in done:
+            continue
+        if ready:
+            done[node] = None
+        else:
+            stack.append((node, True))
+            stack += [(i, False) for i in node.inputs]
+    return list(done)
+
+
+def places_of(task: Task) -> list[tuple[int, Place | TempPlace]]:
+    """Arguments of a task that are memory of the arena, of inputs, outputs or constants, by their number."""
+    return [(at, arg) for at, arg in enumerate(task.args) if isinstance(arg, Place | TempPlace)]

@@ -1,0 +1,269 @@
+"""Groups of operators that one kernel computes: epilogues into contractions, chains of elementwise operators, rows with what surrounds them.
+
+In: a graph in its final operators and layout.  Out: the same graph with `fused(body=@...)` nodes.  A group has one result; what it holds
+is read by nobody else, so nothing is computed twice.  Contractions grow first, downwards along their only user; what is left grows upwards
+from each result.  Whether a schedule takes a group is asked of operators/fusible.py.  Every edge between two operators that could
+have been one kernel and are not is noted with its reason and the bytes that it costs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jumar.base import Loc, TensorType, event
+from jumar.ir import Constant, Get, Graph, Node, Param, apply, param
+from jumar.operators import (
+    ArgMax,
+    ArgMin,
+    Broadcast,
+    Composite,
+    Elementwise,
+    Fused,
+    LayerNorm,
+    LogSoftmax,
+    LpNorm,
+    Reduction,
+    Reshape,
+    RmsNorm,
+    Slice,
+    Softmax,
+    Transpose,
+)
+from jumar.operators.fusible import is_root, refusal
+
+ROWS = (Reduction, ArgMax, ArgMin, Softmax, LogSoftmax, LayerNorm, RmsNorm, LpNorm)
+VIEWS = (Reshape, Transpose, Slice, Broadcast)
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """max_ops, max_inputs: of one group.   epilogues, chains: whether contractions and the rest grow."""
+
+    target: str = "cpu"
+    max_ops: int = 24
+    max_inputs: int = 12
+    epilogues: bool = True
+    chains: bool = True
+    name = "fuse"
+
+    def __call__(self, graph: Graph) -> Graph:
+        groups = Groups(graph, self)
+        if self.epilogues:
+            for node in graph.nodes:
+                if is_root(node.op):
+                    groups.grow_down(node)
+        if self.chains:
+            for node in reversed(graph.nodes):
+                if node not in groups.of and fusible(node) and not isinstance(node.op, Reshape):
+                    groups.grow_up({node}, node)
+        result, kinds = groups.build()
+        refused = groups.refused()
+        for producer, consumer, reason in refused[:50]:
+            nbytes = 2 * producer.type.nbytes
+            names = (f"{producer.op.name} {producer.type}", f"{consumer.op.name} {_type(consumer)}")
+            event("fusion refused", producer=names[0], consumer=names[1], nbytes=nbytes, reason=reason, loc=str(consumer.loc))
+        if kinds or refused:
+            event("fuse", groups=sum(kinds.values()), refused=len(refused), **kinds)
+        return result
+
+
+def fusible(node: Node) -> bool:
+    """Whether an operator can be part of a loop nest."""
+    return isinstance(node.type, TensorType) and node.type.size > 0 and isinstance(node.op, (Elementwise, *VIEWS, *ROWS))
+
+
+def _type(node: Node) -> str:
+    return str(node.type)
+
+
+@dataclass
+class Group:
+    """members and the one whose value leaves the group."""
+
+    members: set[Node]
+    sink: Node
+
+
+@dataclass
+class Groups:
+    """State of one run of the pass."""
+
+    graph: Graph
+    options: Fuse
+    of: dict[Node, Group] = field(default_factory=dict)
+    reasons: dict[tuple[Node, Node], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.users = {n: tuple(dict.fromkeys(u)) for n, u in self.graph.users.items()}
+        self.place = {n: i for i, n in enumerate(self.graph.nodes)}
+        self.outputs = set(self.graph.outputs)
+
+    # ------------------------------------------------------------------ contractions, downwards
+    def grow_down(self, root: Node) -> None:
+        """The epilogue of a contraction: along its only user as far as the schedule takes it."""
+        members, sink = {root}, root
+        best = Group({root}, root)
+        while sink not in self.outputs and self.users[sink]:
+            step = self._next(members, sink)
+            if step is None:
+                break
+            wider, end = step
+            why = self._refusal(wider, end)
+            if why:
+                self.reasons[sink, self.users[sink][0]] = why
+                break
+            members, sink = wider, end
+            if not isinstance(sink.op, Reshape):  # a reshape at the end is free, so it stays outside
+                best = Group(set(members), sink)
+        self._take(best)
+        if len(best.members) > 1:
+            self.grow_up(best.members, best.sink)
+
+    def _next(self, members: set[Node], sink: Node) -> tuple[set[Node], Node] | None:
+        """The members with the operators up to the next one through which all that reads `sink` leaves."""
+        wider, end = set(members), sink
+        for _ in range(8):
+            open_ = [n for n in wider if n is not end and (n in self.outputs or not wider.issuperset(self.users[n]))]
+            waiting = sorted({u for n in (*open_, end) for u in self.users[n]} - wider, key=self.place.__getitem__)
+            if wider != members and not open_:
+                return wider, end
+            if not waiting:
+                return None
+            following = waiting[0]
+            allowed = isinstance(following.op, (Elementwise, Reshape, Transpose)) and fusible(following) and following not in self.of
+            if not allowed:
+                self.reasons[sink, following] = self._why_not(following)
+                return None
+            wider.add(following)
+            end = following
+        return None
+
+    def _why_not(self, node: Node) -> str:
+        if node in self.of:
+            return "the reader is the epilogue of another contraction"
+        return f"{node.op.name} is no epilogue"
+
+    # ------------------------------------------------------------------ the rest, upwards
+    def grow_up(self, members: set[Node], sink: Node) -> None:
+        """Takes in producers that nobody else reads."""
+        members = set(members)
+        rejected: set[Node] = set()
+        while True:
+            candidates = {i for m in members if not is_root(m.op) for i in m.inputs} - members - rejected
+            candidates = {c for c in candidates if fusible(c) and c not in self.of and c not in self.outputs}
+            ready = [c for c in candidates if members.issuperset(self.users[c])]
+            for c in candidates - set(ready):
+                self.reasons.setdefault((c, sink), "its value is read by others too")
+            if not ready:
+                break
+            best = max(ready, key=self.place.__getitem__)
+            why = self._refusal(members | {best}, sink)
+            if why:
+                rejected.add(best)
+                for user in self.users[best]:
+                    self.reasons[best, user] = why
+            else:
+                members.add(best)
+        self._take(Group(self._trimmed(members, sink), sink))
+
+    def _trimmed(self, members: set[Node], sink: Node) -> set[Node]:
+        """Without reshapes of what comes from outside: they are free there."""
+        while True:
+            edge = {m for m in members if isinstance(m.op, Reshape) and m is not sink and not any(i in members for i in m.inputs)}
+            if not edge:
+                return members
+            members = members - edge
+
+    # ------------------------------------------------------------------ what both ask
+    def _refusal(self, members: set[Node], sink: Node) -> str:
+        if len(members) > self.options.max_ops:
+            return f"a group holds at most {self.options.max_ops} operators"
+        body, inputs = self.body(members, sink, "trial")
+        if len(inputs) > self.options.max_inputs:
+            return f"a group reads at most {self.options.max_inputs} values"
+        return refusal(self.options.target, body)
+
+    def _take(self, group: Group) -> None:
+        for member in group.members:
+            self.of[member] = group
+
+    def body(self, members: set[Node], sink: Node, name: str) -> tuple[Graph, list[Node]]:
+        """The group as a graph, and the nodes outside that it reads; single numbers are part of it."""
+        inner: dict[Node, Node] = {}
+        inputs: list[Node] = []
+        params: list[Node] = []
+        for member in sorted(members, key=self.place.__getitem__):
+            for i in member.inputs:
+                if i in inner or i in members:
+                    continue
+                if isinstance(i.op, Constant) and i.type.size == 1 and not is_root(member.op):
+                    inner[i] = i
+                else:
+                    inner[i] = param(f"x{len(params)}", i.type)
+                    params.append(inner[i])
+                    inputs.append(i)
+            inner[member] = Node(member.op, tuple(inner[i] for i in member.inputs), member.type, member.loc)
+        return Graph(name, tuple(params), (inner[sink],)), inputs
+
+    def build(self) -> tuple[Graph, dict[str, int]]:
+        """The graph with its groups, and how many there are of each kind."""
+        kinds: Counter[str] = Counter()
+        new: dict[Node, Node] = {p: p for p in self.graph.params}
+        for node in self.graph.nodes:
+            if node in new:
+                continue
+            group = self.of.get(node)
+            if group is None or len(group.members) == 1:
+                inputs = tuple(new[i] for i in node.inputs)
+                new[node] = node if inputs == node.inputs else Node(node.op, inputs, node.type, node.loc)
+            elif node is group.sink:
+                body, inputs = self.body(group.members, node, f"fused_{sum(kinds.values())}")
+                kinds[_kind(group.members)] += 1
+                new[node] = apply(Fused(body), *(new[i] for i in inputs), loc=_loc(group))
+        return self.graph.with_outputs(new[o] for o in self.graph.outputs), dict(kinds)
+
+    def refused(self) -> list[tuple[Node, Node, str]]:
+        """Edges between operators of different kernels that could have been one, the largest first."""
+        found: dict[Node, tuple[Node, Node, str]] = {}
+        for node in self.graph.nodes:
+            for i in dict.fromkeys(node.inputs):
+                if (
+                    isinstance(i.op, Param | Constant | Get)
+                    or not isinstance(i.type, TensorType)
+                    or not self._computes(i)
+                    or not self._computes(node)
+                ):
+                    continue
+                group = self.of.get(i)
+                if group is not None and group is self.of.get(node):
+                    continue
+                reason = self.reasons.get((i, node)) or self._reason(i, node)
+                if i not in found:
+                    found[i] = (i, node, reason)
+        return sorted(found.values(), key=lambda f: -f[0].type.nbytes)
+
+    def _computes(self, node: Node) -> bool:
+        return (fusible(node) and not isinstance(node.op, Reshape)) or is_root(node.op)
+
+    def _reason(self, producer: Node, consumer: Node) -> str:
+        if is_root(consumer.op):
+            return "a contraction reads its inputs from memory"
+        if producer in self.outputs:
+            return "its value is an output of the graph"
+        if len(self.users[producer]) > 1:
+            return f"its value is read {len(self.users[producer])} times"
+        return "the reader belongs to another group"
+
+
+def _kind(members: Iterable[Node]) -> str:
+    ops = [m.op for m in members]
+    if any(is_root(o) for o in ops):
+        return "epilogue"
+    return "rows" if any(isinstance(o, (*ROWS, Composite)) for o in ops) else "pointwise"
+
+
+def _loc(group: Group) -> Loc:
+    root = next((m for m in group.members if is_root(m.op)), group.sink)
+    return root.loc

@@ -1,0 +1,40 @@
+"""What may be one kernel: the question that the fuse and decompose passes ask of a target's schedules.
+
+In: the body of a group that is thought of, or a node.  Out: an answer in words: nothing where a schedule takes it, else why not.
+"""
+
+from __future__ import annotations
+
+from jumar.ir import Graph, Node, Op
+from jumar.operators.cpu.contraction import fits
+from jumar.operators.cpu.region import region_of
+from jumar.operators.cpu.root import ROOTS
+from jumar.operators.schedule import SCHEDULES
+
+
+def is_root(op: Op) -> bool:
+    """Whether an operator may carry an epilogue: contractions and attention."""
+    return isinstance(op, ROOTS)
+
+
+def refusal(target: str, body: Graph) -> str:
+    """Why no schedule of the target takes the body as one kernel; empty where one does."""
+    if target != "cpu":
+        return f"target {target} fuses nothing"
+    roots = [n for n in body.nodes if is_root(n.op)]
+    match roots:
+        case [root]:
+            return "" if fits(root, body.outputs) else "operands do not follow the contraction's rows and columns"
+        case []:
+            return "" if region_of(body.outputs) is not None else "not one loop nest"
+    return "two contractions"
+
+
+def has_own_schedule(target: str, op: Op) -> bool:
+    """Whether a schedule was written for this very operator."""
+    return type(op) in SCHEDULES[target]
+
+
+def is_one_nest(node: Node) -> bool:
+    """Whether the node by itself is one loop nest."""
+    return not isinstance(node.type, tuple) and region_of([node], node.inputs) is not None
