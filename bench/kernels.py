@@ -3,7 +3,7 @@
 Question: GF/s of matrix products and convolutions at the shapes of ResNet-50, MobileNetV3, YOLOv5s and BERT.
 Rival: ONNX Runtime (2 threads), in one process, alternating with ours.  Layers of one kind run in a chain, so that neither side pays for
 layout changes at the borders: per layer (time of the long chain - time of the short one) / layers.
-Run: PYTHONPATH=src python bench/kernels.py [part of a name] [--rounds 8]
+Run: PYTHONPATH=src python bench/kernels.py [part of a name] [--rounds 8] [--threads 1]
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from jumar.operators.schedule import Packed, Place, Task, TempPlace
 from jumar.runtime import Instance, KernelRef, Program, Ref, Step, allocate
 
 RNG = np.random.default_rng(0)
+THREADS = 2
+OTHER = (32 << 20) + 4096 * 37 + 64 * 21  # where every second value is: not at the same place in the caches as the first
 CHAIN = 6  # pairs of layers in the long chain
 
 
@@ -159,19 +161,19 @@ def our_chain(layer: Layer, weights: Sequence[tuple[Array, Array]], pairs: int) 
     tasks: list[Task] = []
     y = layer_node(there, x, *weights[0])
     tasks += lower_contraction(y, host()).tasks  # type: ignore[union-attr]
-    places: dict[Any, int] = {x: 0, y: 32 << 20}
+    places: dict[Any, int] = {x: 0, y: OTHER}
     if layer.stride == 1:
         z = layer_node(back, y, *weights[1])
         places[z] = 0
         again = layer_node(there, z, *weights[0])
-        places[again] = 32 << 20
+        places[again] = OTHER
         second, third = (lower_contraction(n, host()) for n in (z, again))
         third_tasks = _shared(tasks, third.tasks)  # type: ignore[union-attr]
         for _ in range(pairs):
             tasks = [*tasks, *second.tasks, *third_tasks]  # type: ignore[union-attr]
     program = program_of(tasks, places, x.type, x)
     data = RNG.standard_normal(x.shape, np.float32)
-    instance = Instance(program, threads=2)
+    instance = Instance(program, threads=THREADS)
     return lambda: instance.run([data]), len(program.kernels)
 
 
@@ -205,7 +207,7 @@ def ort_chain(layer: Layer, weights: Sequence[tuple[Array, Array]], pairs: int) 
         nodes, "g", [helper.make_tensor_value_info("x", 1, shape)], [helper.make_tensor_value_info(at, 1, None)], initial
     )
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 2, 3
+    options.intra_op_num_threads, options.log_severity_level = THREADS, 3
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     data = RNG.standard_normal(shape, np.float32)
@@ -230,15 +232,16 @@ def peak_program(turns: int = 20000) -> tuple[Callable[[], object], int]:
     kernel = k.finish()
     code = {"peak": compile_kernel(kernel, host()).object_bytes}
     program = Program("peak", (), (), (Step("peak", (Ref("arena"),), 8),), code, arena_nbytes=4096)
-    instance = Instance(program, threads=2)
+    instance = Instance(program, threads=THREADS)
     return lambda: instance.run([]), 8 * turns * 48 * lanes * 2
 
 
 def timed(run: Callable[[], object], repeats: int = 1) -> float:
-    start = time.perf_counter()
+    clock = time.perf_counter if THREADS > 1 else time.thread_time  # one thread: what others take does not count
+    start = clock()
     for _ in range(repeats):
         run()
-    return (time.perf_counter() - start) / repeats
+    return (clock() - start) / repeats
 
 
 def measure(layer: Layer, rounds: int, peak: Callable[[], object], peak_flops: int, rival: bool) -> None:
@@ -265,7 +268,7 @@ def measure(layer: Layer, rounds: int, peak: Callable[[], object], peak_flops: i
     text = f"{layer.name:38s} {kernels} kernels"
     for name, found in times.items():
         best, middle = min(found), statistics.median(found)
-        text += f" | {name} {middle * 1e6:8.1f} us (min {best * 1e6:8.1f}) {layer.flops / middle / 1e9:5.0f} GF/s max {layer.flops / best / 1e9:4.0f}"
+        text += f" | {name} {middle * 1e6:7.1f} us (min {best * 1e6:7.1f}) {layer.flops / middle / 1e9:4.0f} GF/s"
         text += f" = {100 * layer.flops / middle / top:3.0f}% / {100 * layer.flops / best / max(peaks):3.0f}%"
     if rival:
         ours, ort = (times[n] for n in ("ours", "ort"))
@@ -278,7 +281,10 @@ def main() -> None:
     parser.add_argument("part", nargs="?", default="")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--alone", action="store_true", help="without ONNX Runtime")
+    parser.add_argument("--threads", type=int, default=2, help="1: CPU time of one thread, for a machine that others use")
     options = parser.parse_args()
+    global THREADS  # noqa: PLW0603
+    THREADS = options.threads
     peak, peak_flops = peak_program()
     peak()
     for layer in LAYERS:

@@ -241,7 +241,9 @@ class Columns:
         values = [self.shared[i] if i in self.shared else self._load(i, self._row(i, row)) for i, _ in self._operands()]
         values.insert(epilogue.source, sums)
         for i, value in enumerate(epilogue.expression.emit(k, values, self.lanes)):
-            store(k, value, self.starts[i], self._row(i, row), self.mask)
+            at = self._row(i, row)
+            store(k, value, self.starts[i], at, self.mask)
+            k.prefetch(self.starts[i], at + self.lanes, write=True)  # the line of the next panel, while that one is computed
 
 
 def quotient(k: Builder, a: Value, b: Value) -> Value:
