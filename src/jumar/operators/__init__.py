@@ -32,30 +32,33 @@ from jumar.operators.attention import Attention, LinearAttention, RotaryEmbeddin
 from jumar.operators.recurrent import Gru, Lstm, Rnn
 from jumar.operators.quantize import Dequantize, Quantize, bounds
 from jumar.operators.random import Bernoulli, Multinomial, RandomNormal, RandomUniform
-from jumar.operators.image import Col2Im, DeformConv, GridSample, MaxRoiPool, Resize, RoiAlign
+from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
+from jumar.operators.signal import Dft, Stft
+from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
 from jumar.operators.fused import Fused
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
-from jumar.operators.cpu import group  # last: schedules read the definitions; importing them registers them
+from jumar.operators.cpu import contraction, group  # last: schedules read the definitions; importing them registers them
 # isort: on
 
 __all__ = [
     "Abs", "Acos", "Acosh", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention", "AvgPool",
     "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast_to",
-    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Concat", "concat", "Contraction", "Conv", "convert",
-    "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv", "Dequantize", "Div", "div", "Einsum",
-    "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor", "FloorDiv", "Fused", "Gather",
-    "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "group", "GroupNorm",
-    "Gru", "HardSigmoid", "HardSwish", "Identity", "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
-    "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
-    "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod",
-    "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or",
-    "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll",
-    "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "Relu", "Reshape", "reshape",
-    "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule",
-    "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin",
-    "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square",
-    "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "Transpose", "transpose",
-    "Trunc", "wide", "Xor",
+    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "contraction",
+    "Conv", "convert", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft",
+    "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor",
+    "FloorDiv", "Fused", "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual",
+    "GridSample", "group", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm", "Iota", "IsInf",
+    "IsNan", "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p",
+    "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
+    "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams",
+    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad",
+    "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny",
+    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm",
+    "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule", "SCHEDULES",
+    "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh", "Slice",
+    "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft", "Sub", "sub",
+    "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose", "transpose", "Trunc",
+    "Unique", "wide", "Xor",
 ]  # fmt: skip

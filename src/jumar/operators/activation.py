@@ -2,11 +2,13 @@
 
 In: one tensor (PRelu: and a slope).  Out: definitions whose `decompose` is the formula; a kernel evaluates the same formula on registers.
 """
-# mypy: disable-error-code="override"
+# mypy: disable-error-code="override, no-any-return"
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +45,7 @@ class Activation(Elementwise):
 
     abstract = True
     signature = "x[...] -> y[...]"
-    samples = floats()
+    samples: ClassVar[Sequence[Sample]] = floats()
 
     def decompose(self, *inputs: Node) -> Node:
         """The formula."""

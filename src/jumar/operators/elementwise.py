@@ -4,7 +4,7 @@ In: nodes that broadcast as in NumPy.  Out: definitions that fuse into any neigh
 Below the classes stand the functions of the same names (`add`, `exp`, `select` ...): they take nodes and plain numbers, for writing
 gradients, decompositions and importer rules as formulas.
 """
-# mypy: disable-error-code="override"
+# mypy: disable-error-code="override, no-any-return"
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Unary(Elementwise):
 
     abstract = True
     signature = "x[...] -> y[...]"
-    samples = floats()
+    samples: ClassVar[Sequence[Sample]] = floats()
     numpy: ClassVar[Any] = None
 
     def reference(self, x: Array) -> Array:
@@ -67,7 +67,7 @@ class Binary(Elementwise):
 
     abstract = True
     signature = "a[...], b[...] -> y[...]"
-    samples = FLOAT_PAIRS
+    samples: ClassVar[Sequence[Sample]] = FLOAT_PAIRS
     numpy: ClassVar[Any] = None
 
     def reference(self, a: Array, b: Array) -> Array:
@@ -972,7 +972,7 @@ def convert(x: Array, dtype: DType, *, saturate: bool = True, rounding: str = "u
         return _to_e8m0(wide(x).astype(np.float32), saturate, rounding)
     if dtype.is_float and dtype.bits <= 8:
         single = wide(x).astype(np.float32)
-        limit = float(ml_dtypes.finfo(dtype.numpy).max)
+        limit = float(ml_dtypes.finfo(dtype.numpy).max)  # type: ignore[no-untyped-call]
         return (np.clip(single, -limit, limit) if saturate else single).astype(dtype.numpy)
     if dtype.is_integer and dtype.bits < 8:
         whole = np.trunc(wide(x)).astype(np.int64) if source.is_float else x.astype(np.int64)

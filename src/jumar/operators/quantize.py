@@ -4,7 +4,7 @@ In: tensors with scales and zero points that broadcast to them as in NumPy; the 
 into that shape.  Out: elementwise definitions.  Whatever else is quantized (convolutions, products) is said at import in these two and
 contractions of integers.
 """
-# mypy: disable-error-code="override"
+# mypy: disable-error-code="override, no-any-return"
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ from jumar.operators.elementwise import convert
 from jumar.operators.families import Elementwise, broadcast, wide
 
 
+def one(value: float, dtype: DType) -> Array:
+    """One number as an array, for samples."""
+    return np.array(value).astype(dtype.numpy)
+
+
 class Quantize(Elementwise):
     """x / scale, rounded (halves to even), plus the zero point if there is one, held within `dtype`; floats of 8 bits are rounded to.
 
@@ -29,13 +34,13 @@ class Quantize(Elementwise):
     saturate: bool = True
     signature = "x[...], scale[...], zero_point[...]? -> y[...]"
     samples = (
-        sample(f32t(2, 5), np.float32(0.02), np.uint8(128), dtype=u8),
+        sample(f32t(2, 5), one(0.02, f32), one(128, u8), dtype=u8),
         sample(f32t(3, 4), np.array([[0.1], [0.02], [0.5]], np.float32), np.array([[1], [-3], [0]], np.int8), dtype=i8),
-        sample(np.array([0.5, 1.5, 2.5, -0.5, 1e9, -1e9], np.float32), np.float32(1), dtype=i8),
-        sample(f32t(0), np.float32(1), np.int16(7), dtype=i16),
-        sample(tensor(f16, 9), np.float16(0.25), np.uint8(3), dtype=u8),
-        sample(f32t(4), np.float32(0.5), dtype=i4),
-        sample(f32t(4), np.float32(0.001), dtype=f8e4m3fn),
+        sample(np.array([0.5, 1.5, 2.5, -0.5, 1e9, -1e9], np.float32), one(1, f32), dtype=i8),
+        sample(f32t(0), one(1, f32), one(7, i16), dtype=i16),
+        sample(tensor(f16, 9), one(0.25, f16), one(3, u8), dtype=u8),
+        sample(f32t(4), one(0.5, f32), dtype=i4),
+        sample(f32t(4), one(0.001, f32), dtype=f8e4m3fn),
     )
     cann = "aclnnAscendQuant"
 
@@ -73,13 +78,13 @@ class Dequantize(Elementwise):
 
     signature = "x[...], scale[...], zero_point[...]? -> y[...]"
     samples = (
-        sample(tensor(u8, 2, 5), np.float32(0.02), np.uint8(128)),
+        sample(tensor(u8, 2, 5), one(0.02, f32), one(128, u8)),
         sample(tensor(i8, 3, 4), np.array([[0.1], [0.02], [0.5]], np.float32), np.array([[1], [-3], [0]], np.int8)),
-        sample(tensor(i32, 6), np.float32(0.5)),
-        sample(tensor(i16, 0), np.float32(1), np.int16(7)),
-        sample(tensor(u8, 9), np.float16(0.25), np.uint8(3)),
-        sample(tensor(u4, 4), np.float32(0.5)),
-        sample(tensor(f8e4m3fn, 4), np.float32(3)),
+        sample(tensor(i32, 6), one(0.5, f32)),
+        sample(tensor(i16, 0), one(1, f32), one(7, i16)),
+        sample(tensor(u8, 9), one(0.25, f16), one(3, u8)),
+        sample(tensor(u4, 4), one(0.5, f32)),
+        sample(tensor(f8e4m3fn, 4), one(3, f32)),
     )
     cann = "aclnnAscendAntiQuant"
 

@@ -2,17 +2,18 @@
 
 In: one tensor.  Out: fewer elements (or, for running sums, as many).  f16 and bf16 are summed in f32 and rounded once.
 """
-# mypy: disable-error-code="override"
+# mypy: disable-error-code="override, no-any-return"
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType, bool_, dtype_of, f16, i8, i32, i64
-from jumar.ir import Node, Result, f32t, sample, tensor
+from jumar.ir import Node, Result, Sample, f32t, sample, tensor
 from jumar.operators.elementwise import Grads, cast, div, equal, mul, select
 from jumar.operators.families import Reduction, Special, normal_axis, wide
 from jumar.operators.movement import broadcast_to, reshape
@@ -35,7 +36,7 @@ class Numeric(Reduction):
 
     abstract = True
     signature = "x[...] -> y[...]"
-    samples = (*SAMPLES, *EMPTY)
+    samples: ClassVar[Sequence[Sample]] = (*SAMPLES, *EMPTY)
     numpy: ClassVar[Any] = None
 
     def reference(self, x: Array) -> Array:

@@ -328,10 +328,10 @@ def constant_of_shape(t: Trace, n: OnnxNode, shape: Value) -> Node:
 
 @rule("Range")
 def range_(t: Trace, n: OnnxNode, start: Tensor, limit: Value, delta: Value) -> Any:
-    first, last, step = (t.scalar(v) for v in (start, limit, delta))
-    first, last, step = (v if isinstance(v, int) else float(v) for v in (first, last, step))
+    first, last, step = (v if isinstance(v, int) else float(v) for v in map(t.scalar, (start, limit, delta)))
     count = max(0, math.ceil((last - first) / step))
-    return (first + np.arange(count, dtype=np.int64 if isinstance(first, int) else np.float64) * step).astype(start.dtype.numpy)
+    at: Any = np.arange(count, dtype=np.int64 if isinstance(first, int) else np.float64)
+    return (first + at * step).astype(start.dtype.numpy)
 
 
 @rule("EyeLike")

@@ -80,7 +80,7 @@ def dequantize_linear(t: Trace, n: OnnxNode, value: Value, scale: Value, zero: V
 
 
 def laid_along(s: Node, shape: tuple[int, ...], axis: int, block: int = 0) -> Node:
-    """Scales (or zero points) in a shape that broadcasts to `shape`.   One for all, for each index of `axis`, or for each block along it."""
+    """Scales (or zero points) in a shape that broadcasts to `shape`: one for all, for each index of `axis`, or each block of it."""
     if s.rank == 0 or (s.rank == 1 and s.shape == (1,)):
         return reshape(s, ())
     axis = normal_axis("quantize", axis, len(shape))
