@@ -82,5 +82,5 @@ def _version(file: Path) -> str:
         text = file.read_text(errors="replace")
     except OSError:
         return ""
-    found = re.search(r"(?im)^\s*(?:version|runtime_running_version)\s*=\s*\[?[^\d\n]*([\d][\w.]*)", text)
-    return found[1] if found else ""
+    found = re.search(r"(?im)^\s*(?:version|runtime_running_version)\s*=\s*\[?[^\d\n]*([\d][\w.]*)(?::([\w.]+))?", text)
+    return (found[2] or found[1]) if found else ""  # version.cfg holds [build:release]

@@ -38,7 +38,7 @@ from jumar.kernel.ir import (
     statements,
 )
 
-CODE_VERSION = 1  # raise it when the same kernel text is to give other code
+CODE_VERSION = 2  # raise it when the same kernel text is to give other code
 
 
 # ---------------------------------------------------------------------- text
@@ -156,7 +156,7 @@ class _Writer:
         wide = ' "prefer-vector-width"="512" "min-legal-vector-width"="512"' if self.target.vector_bits == 512 else ""
         return "\n".join(
             [
-                f"define void @{kernel.name}({head}) nounwind{wide} {{",
+                f'define void @"k.{kernel.name}"({head}) nounwind{wide} {{',
                 "entry:",
                 *self.entry,
                 "  br label %body",
