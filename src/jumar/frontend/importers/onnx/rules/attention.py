@@ -134,6 +134,7 @@ def rotated(x: Node, cos: Node, sin: Node, positions: Node | None, *, interleave
     return reshape(RotaryEmbedding(interleaved)(tall, reshape(cos, shape), reshape(sin, shape)), x.shape)
 
 
+@rule("LinearAttention", domain="com.microsoft")
 @rule("LinearAttention")
 def linear_attention(
     t: Trace, n: OnnxNode, q: Tensor, k: Tensor, v: Tensor, past: Tensor | None, decay: Tensor | None, beta: Tensor | None

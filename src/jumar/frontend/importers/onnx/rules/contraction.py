@@ -87,6 +87,7 @@ def einsum(t: Trace, n: OnnxNode, *operands: Tensor) -> Node:
     return Einsum(n.attribute("equation", ""))(*(t.node(x) for x in operands))
 
 
+@rule("CausalConvWithState", domain="com.microsoft")
 @rule("CausalConvWithState")
 def causal_conv(t: Trace, n: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None, past: Tensor | None) -> tuple[Node, Node]:
     channels, kernel = x.shape[1], w.shape[2]

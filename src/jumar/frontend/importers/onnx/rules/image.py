@@ -79,6 +79,7 @@ def upsample(t: Trace, n: OnnxNode, x: Tensor, scales: Tensor | None) -> Node:
     return _upsampled(t, n, x, np.array(factors))
 
 
+@rule("GridSample", domain="com.microsoft")
 @rule("GridSample")
 def grid_sample(t: Trace, n: OnnxNode, x: Tensor, grid: Tensor) -> Node:
     mode = n.attribute("mode", "linear")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from jumar.base import f32, i64
+from jumar.base import i64
 from jumar.frontend.importers.onnx.node import OnnxNode, dtype_of_onnx
 from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
@@ -13,7 +13,7 @@ from jumar.ir import Node
 from jumar.operators.elementwise import Rsqrt, add, cast, div, equal, mul, sqrt, square, sub
 from jumar.operators.families import normal_axis
 from jumar.operators.movement import Iota, broadcast_to, reshape
-from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax
+from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax, widened
 from jumar.operators.reduction import ArgMax, ReduceMean
 
 
@@ -53,11 +53,16 @@ def layer_normalization(t: Trace, n: OnnxNode, x: Tensor, scale: Tensor, bias: T
     y = LayerNorm(axis, epsilon)(t.node(x), t.node(scale), *([] if bias is None else [t.node(bias)]))
     if not n.wants(1) and not n.wants(2):
         return y
-    axes, wide = tuple(range(axis, x.rank)), cast(t.node(x), f32) if x.dtype.bits < 32 else t.node(x)
-    mean = ReduceMean(axes, keepdims=True)(wide)
-    deviation = Rsqrt()(add(ReduceMean(axes, keepdims=True)(square(sub(wide, mean))), epsilon))
     stash = dtype_of_onnx(n.attribute("stash_type", 1))
-    return y, cast(mean, stash), cast(deviation, stash)
+    return y, *(cast(s, stash) for s in statistics(t.node(x), axis, epsilon))
+
+
+def statistics(x: Node, axis: int, epsilon: float, *, centered: bool = True) -> tuple[Node, Node]:
+    """Mean, and 1 / sqrt(variance + epsilon), over the dimensions from `axis` on, in f32 or wider."""
+    axes, wide = tuple(range(normal_axis("statistics", axis, x.rank), x.rank)), widened(x)
+    mean = ReduceMean(axes, keepdims=True)(wide)
+    spread = sub(wide, mean) if centered else wide
+    return mean, Rsqrt()(add(ReduceMean(axes, keepdims=True)(square(spread)), epsilon))
 
 
 @rule("RMSNormalization")
