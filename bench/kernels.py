@@ -109,8 +109,8 @@ def program_of(tasks: Sequence[Task], places: dict[Any, int], x_type: Any, x: No
 
     def name(kernel: Kernel) -> str:
         if kernel not in names:
-            names[kernel] = f"k{len(names)}_{kernel.name}"
-            code[names[kernel]] = compile_kernel(replace(kernel, name=names[kernel]), host()).object_bytes
+            compiled = compile_kernel(replace(kernel, name=f"k{len(names)}_{kernel.name}"), host())
+            names[kernel], code[compiled.symbol] = compiled.symbol, compiled.object_bytes
         return names[kernel]
 
     def word(arg: Any) -> Any:
@@ -230,8 +230,9 @@ def peak_program(turns: int = 20000) -> tuple[Callable[[], object], int]:
         total = total + s.get()
     k.store(total, p, 64 + k.tid * 64)
     kernel = k.finish()
-    code = {"peak": compile_kernel(kernel, host()).object_bytes}
-    program = Program("peak", (), (), (Step("peak", (Ref("arena"),), 8),), code, arena_nbytes=4096)
+    compiled = compile_kernel(kernel, host())
+    code = {compiled.symbol: compiled.object_bytes}
+    program = Program("peak", (), (), (Step(compiled.symbol, (Ref("arena"),), 8),), code, arena_nbytes=4096)
     instance = Instance(program, threads=THREADS)
     return lambda: instance.run([]), 8 * turns * 48 * lanes * 2
 

@@ -26,10 +26,12 @@ def address(kernel: Kernel, target: Target) -> int:
         llvm.initialize_native_asmprinter()
         machine = llvm.Target.from_default_triple().create_target_machine()
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(compile_kernel(kernel, target).object_bytes))
+        compiled = compile_kernel(kernel, target)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.object_bytes))
         engine.finalize_object()
         _ENGINES.append(engine)
-        _LINKED[kernel] = engine.get_function_address(kernel.name)
+        _LINKED[kernel] = engine.get_function_address(compiled.symbol) or engine.get_function_address(f"k.{compiled.symbol}")
+        assert _LINKED[kernel], f"{kernel.name} must be linked"
     return _LINKED[kernel]
 
 

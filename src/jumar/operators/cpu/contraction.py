@@ -16,6 +16,7 @@ from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, root_group
+from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
 from jumar.operators.schedule import Lowered, schedule
 
@@ -43,6 +44,8 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     if group.root.type.size == 0 or group.root.inputs[0].type.size == 0:
         return None
     if g.depthwise and (found := lower_depthwise(group, g, x, target)):
+        return found
+    if found := lower_winograd(group, g, x, target):
         return found
     return lower_conv(group, g, x, target)
 

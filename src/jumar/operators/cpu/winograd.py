@@ -1,0 +1,362 @@
+"""Winograd's convolution: 3x3 filters at stride 1 with 2.25 or 4 times fewer products.
+
+In: a group whose root is such a Conv, channels last, with constant filters.  Out: tasks, or None where the direct way is faster.
+
+A tile of m x m outputs needs (m + 2)^2 inputs: its transform V has as many positions, each position is a matrix product of all tiles
+with transformed filters U, and M = V U is transformed back.  Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015).
+Two forms.  `blocked`: a chunk takes some tiles through all three steps, V and M stay in its scratch, in L2; for many tiles.
+`stepped`: three tasks, the middle one a batched contraction split over filters, so that each weight is read once; for few tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from jumar.base import Array, config, f32, i64
+from jumar.device import Target
+from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.cpu.blocking import choose_blocks, covered
+from jumar.operators.cpu.conv import Geometry
+from jumar.operators.cpu.epilogue import Epilogue, Layout, Lie, Strides, Writer, modulo, quotient
+from jumar.operators.cpu.expression import Expression
+from jumar.operators.cpu.gemm import Shape, contraction_kernel, cover
+from jumar.operators.cpu.matmul import micro_kernels, writing_task
+from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
+from jumar.operators.cpu.packing import pack_panels
+from jumar.operators.cpu.root import RootGroup, matrix_axes
+from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
+
+FILTER = {
+    4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]),
+    2: np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]),
+}
+PAD = 16  # elements between positions in scratch: without them 36 streams fall on a few sets of the cache
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A way to do it.   m: outputs of a tile in each direction; block: tiles of a chunk, 0 for the stepped form."""
+
+    m: int
+    block: int
+
+    @property
+    def side(self) -> int:
+        return self.m + 2
+
+    @property
+    def positions(self) -> int:
+        return self.side**2
+
+
+def suits(g: Geometry) -> bool:
+    """Whether the convolution has Winograd's form."""
+    return (
+        len(g.spatial) == 2
+        and g.kernel == (3, 3)
+        and set(g.strides) == {1}
+        and set(g.dilations) == {1}
+        and g.groups == 1
+        and g.inner >= 8
+        and g.filters >= 8
+        and min(g.out) >= 2
+    )
+
+
+# ---------------------------------------------------------------------- choice
+CYCLES_IN = {2: 110, 4: 330}  # of a tile's transform for one vector of channels, epilogue not counted
+CYCLES_OUT = {2: 70, 4: 230}
+DRAM, L3 = 4.0, 10.0  # bytes per cycle and core that weights stream at, when both read
+
+
+def choose_plan(g: Geometry, tile: Tile, target: Target) -> Plan | None:
+    """The fastest way by a model of cycles on one of the target's cores; None for the direct convolution."""
+    direct = 9 * g.inner * g.filters * g.rows / (2 * tile.lanes) / 0.95
+    direct = max(direct / target.cores, 36 * g.inner * g.filters / DRAM / target.cores)
+    best: tuple[float, Plan | None] = (0.92 * direct, None)
+    for m in (2, 4):
+        plans = [Plan(m, 0)]
+        limit = int(0.85 * target.l2_nbytes) // ((m + 2) ** 2 * (g.inner + _padded(g, tile)) * 4)
+        plans += [Plan(m, t) for t in (48, 36, 24, 18, 12, 6) if t <= limit][:1]
+        best = min([best, *((cycles(g, plan, tile, target), plan) for plan in plans)], key=lambda b: b[0])
+    return best[1]
+
+
+def cycles(g: Geometry, plan: Plan, tile: Tile, target: Target) -> float:
+    """Estimated cycles of a plan."""
+    tiles = tile_count(g, plan.m)
+    columns = _padded(g, tile)
+    weights = plan.positions * g.inner * columns * 4
+    transforms = tiles * (CYCLES_IN[plan.m] * g.inner + CYCLES_OUT[plan.m] * columns) / tile.lanes
+    if plan.block:
+        chunks = math.ceil(tiles / plan.block)
+        rounds = math.ceil(chunks / target.cores)
+        rows = covered(min(plan.block, tiles))
+        product = rounds * max(plan.positions * rows * g.inner * columns / (2 * tile.lanes) / 0.8, weights / L3)
+        return product + transforms / chunks * rounds + weights / DRAM / target.cores
+    product = plan.positions * covered(tiles) * g.inner * columns / (2 * tile.lanes) / 0.8
+    traffic = 2 * plan.positions * tiles * (g.inner + columns) * 4 / L3
+    return (max(product, weights / DRAM) + transforms + traffic) / target.cores + 6000
+
+
+def tile_count(g: Geometry, m: int) -> int:
+    return g.n * math.prod(-(-o // m) for o in g.out)
+
+
+def _padded(g: Geometry, tile: Tile) -> int:
+    return -(-g.filters // tile.columns) * tile.columns
+
+
+# ---------------------------------------------------------------------- weights
+def transform_filters(w: Array, m: int, tile: Tile) -> Array:
+    """w: [k, c, 3, 3] -> [positions, panels, c, columns], computed in f64."""
+    u = np.einsum("ia,kcab,jb->ijck", FILTER[m], w.astype(np.float64), FILTER[m], optimize=True)
+    return pack_panels(u.reshape(-1, *u.shape[2:]).astype(tile.dtype.numpy), tile)
+
+
+# ---------------------------------------------------------------------- transforms on registers
+def input_rows(k: Builder, m: int, d: Sequence[Value]) -> list[Value]:
+    """B^T d: one direction of the transform of inputs."""
+    if m == 2:
+        return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
+    even, odd = k.fma(d[2], -4.0, d[4]), k.fma(d[1], -4.0, d[3])
+    p, q = d[4] - d[2], d[3] - d[1]
+    return [
+        k.fma(d[0], 4.0, k.fma(d[2], -5.0, d[4])), even + odd, even - odd, k.fma(q, 2.0, p), k.fma(q, -2.0, p),
+        k.fma(d[1], 4.0, k.fma(d[3], -5.0, d[5])),
+    ]  # fmt: skip
+
+
+def output_rows(k: Builder, m: int, d: Sequence[Value]) -> list[Value]:
+    """A^T d: one direction of the transform of products."""
+    if m == 2:
+        return [d[0] + d[1] + d[2], d[1] - d[2] - d[3]]
+    s, t, u, v = d[1] + d[2], d[1] - d[2], d[3] + d[4], d[3] - d[4]
+    return [d[0] + s + u, k.fma(v, 2.0, t), k.fma(u, 4.0, s), k.fma(v, 8.0, t) + d[5]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The arguments that all three steps share."""
+
+    k: Builder
+    n: dict[str, Value]
+
+    def tile_at(self, index: Value, m: int) -> tuple[Value, Value, Value]:
+        """Image, first output row and column of a tile."""
+        k = self.k
+        rest, column = quotient(k, index, self.n["tiles_x"]), modulo(k, index, self.n["tiles_x"])
+        return quotient(k, rest, self.n["tiles_y"]), modulo(k, rest, self.n["tiles_y"]) * m, column * m
+
+
+SIZES = ("tiles", "tiles_y", "tiles_x", "height", "width", "low_y", "low_x", "out_y", "out_x", "channels", "columns", "filters", "block")
+
+
+def _declare(k: Builder) -> Sizes:
+    return Sizes(k, {name: k.integer(name) for name in SIZES})
+
+
+def _size_args(g: Geometry, plan: Plan, columns: int, block: int) -> tuple[int, ...]:
+    tiles_y, tiles_x = (-(-o // plan.m) for o in g.out)
+    return (g.n * tiles_y * tiles_x, tiles_y, tiles_x, *g.spatial, *g.low, *g.out, g.inner, columns, g.filters, block)
+
+
+def emit_input(
+    s: Sizes, m: int, tile: Tile, x: Value, zeros: Value, table: Value, index: Value, target: Callable[[int], Value]
+) -> None:
+    """V of one tile, all channels.   table: scratch for its pointers; target(p): where position p of this tile goes."""
+    k, n, side, lanes = s.k, s.n, m + 2, tile.lanes
+    image, row, column = s.tile_at(index, m)
+    base = k.offset(x, image * (n["height"] * n["width"] * n["channels"]))
+    for i in range(side):
+        y = row + i - n["low_y"]
+        outside_y = (y < 0) | (y >= n["height"])
+        for j in range(side):
+            at = column + j - n["low_x"]
+            outside = outside_y | (at < 0) | (at >= n["width"])
+            pointer = k.select(outside, zeros, k.offset(base, (y * n["width"] + at) * n["channels"]))
+            k.store_pointer(pointer, table, i * side + j)
+    targets = [target(p) for p in range(side * side)]
+
+    def block(c: Value, mask: Value | None) -> None:
+        half = []
+        for j in range(side):
+            column_values = [k.load(k.load_pointer(table, i * side + j, x.dtype), c, lanes, mask) for i in range(side)]
+            half.append(input_rows(k, m, column_values))
+        for i in range(side):
+            for j, value in enumerate(input_rows(k, m, [half[j][i] for j in range(side)])):
+                k.store(value, targets[i * side + j], c, mask)
+
+    whole = n["channels"] - modulo(k, n["channels"], k.index(lanes))
+    with k.loop(0, whole, lanes) as c:
+        block(c, None)
+    with k.when(whole < n["channels"]):
+        block(whole, k.lane_mask(n["channels"] - whole, lanes))
+
+
+def emit_output(
+    s: Sizes, m: int, tile: Tile, writer: Writer, offset: Callable[[int], Value], index: Value, source: Callable[[int], Value]
+) -> None:
+    """The outputs of one tile through the epilogue.   source(p): where position p of this tile's products is."""
+    k, n, side, lanes = s.k, s.n, m + 2, tile.lanes
+    image, row, column = s.tile_at(index, m)
+    rows, columns = k.minimum(n["out_y"] - row, m), k.minimum(n["out_x"] - column, m)
+    first = (image * n["out_y"] + row) * n["out_x"] + column
+    sources = [source(p) for p in range(side * side)]
+    held = k.array(tile.dtype, m * m * lanes)
+
+    def block(c: Value, width: Value | None) -> None:
+        half = []
+        for j in range(side):
+            half.append(output_rows(k, m, [k.load(sources[i * side + j], c, lanes) for i in range(side)]))
+        for i in range(m):
+            for j, value in enumerate(output_rows(k, m, [half[j][i] for j in range(side)])):
+                k.store(value, held, (i * m + j) * lanes, aligned=True)
+        part = writer.columns(offset, c, width, lanes)
+        with k.loop(0, rows) as i, k.loop(0, columns) as j:
+            part.write(first + i * n["out_x"] + j, k.load(held, (i * m + j) * lanes, lanes, aligned=True))
+
+    whole = n["filters"] - modulo(k, n["filters"], k.index(lanes))
+    with k.loop(0, whole, lanes) as c:
+        block(c, None)
+    with k.when(whole < n["filters"]):
+        block(whole, n["filters"] - whole)
+
+
+# ---------------------------------------------------------------------- kernels
+@cache
+def blocked_kernel(m: int, tile: Tile, epilogue: Epilogue) -> Kernel:
+    """All three steps for the tiles of a chunk."""
+    k = Builder(f"winograd{m}")
+    micro = (k.function_pointer("tile_full"), k.function_pointer("tile_small"))
+    x, u, zeros, places = k.pointer("x", tile.dtype), k.pointer("u", tile.dtype), k.pointer("zeros", tile.dtype), k.pointer("places", i64)
+    s = _declare(k)
+    writer = Writer(k, epilogue)
+    scratch = k.thread_scratch("scratch", 0, tile.dtype)
+    n, positions = s.n, (m + 2) ** 2
+    first = k.chunk * n["block"]
+    count = k.minimum(n["block"], n["tiles"] - first)
+    word = 8 // tile.dtype.nbytes
+    v = k.offset(scratch, _table_words(m) * word + (n["block"] + SMALL) * word)
+    v_pitch = n["block"] * n["channels"] + PAD
+    products = k.offset(v, v_pitch * positions)
+    m_pitch = (n["block"] + SMALL) * n["columns"] + PAD
+    table = k.cast_pointer(scratch, i64)
+    rows = k.offset(table, _table_words(m))
+    with k.loop(0, count) as t:
+        emit_input(s, m, tile, x, zeros, table, first + t, lambda p: k.offset(v, v_pitch * p + t * n["channels"]))
+    fulls, smalls = cover(k, count)
+    heights = ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls))
+    for _, height, base, tiles in heights:
+        with k.loop(0, tiles) as t:
+            for i in range(height):
+                row = k.minimum(base + t * height + i, count - 1)
+                k.store_pointer(k.offset(v, row * n["channels"]), rows, base + t * height + i)
+    panel_size = n["channels"] * tile.columns
+    with k.loop(0, positions) as p, k.loop(0, n["columns"], tile.columns) as column:
+        b = k.offset(u, (p * n["columns"] + column) * n["channels"])
+        c = k.offset(products, p * m_pitch + column)
+        share = quotient(k, panel_size, fulls + smalls)
+        for function, height, base, tiles in heights:
+            with k.loop(0, tiles) as t:
+                row = base + t * height
+                ahead = k.offset(b, panel_size + share * (t if height == FULL else fulls + t))
+                k.call(
+                    function, k.offset(rows, row), 1, p * v_pitch, n["channels"], b, k.offset(c, row * n["columns"]), n["columns"], 0, ahead
+                )  # fmt: skip
+    with k.loop(0, count) as t:
+        emit_output(
+            s, m, tile, writer, lambda i: k.load(places, 2 + i), first + t, lambda p: k.offset(products, m_pitch * p + t * n["columns"])
+        )
+    return k.finish()
+
+
+def _table_words(m: int) -> int:
+    """Words of scratch for a tile's pointers, whole cache lines."""
+    return -(-((m + 2) ** 2) // 8) * 8
+
+
+@cache
+def input_kernel(m: int, tile: Tile) -> Kernel:
+    """The first step alone: V of a block of tiles, [positions, tiles, channels]."""
+    k = Builder(f"winograd{m}_input")
+    x, v, zeros = k.pointer("x", tile.dtype), k.pointer("v", tile.dtype), k.pointer("zeros", tile.dtype)
+    s = _declare(k)
+    table = k.thread_scratch("table", 0, i64)
+    n = s.n
+    with k.loop(k.chunk * n["block"], k.minimum((k.chunk + 1) * n["block"], n["tiles"])) as t:
+        emit_input(s, m, tile, x, zeros, table, t, lambda p: k.offset(v, (n["tiles"] * p + t) * n["channels"] + p * PAD))
+    return k.finish()
+
+
+@cache
+def output_kernel(m: int, tile: Tile, epilogue: Epilogue) -> Kernel:
+    """The last step alone."""
+    k = Builder(f"winograd{m}_output")
+    products, places = k.pointer("products", tile.dtype), k.pointer("places", i64)
+    s = _declare(k)
+    writer = Writer(k, epilogue)
+    n = s.n
+    with k.loop(k.chunk * n["block"], k.minimum((k.chunk + 1) * n["block"], n["tiles"])) as t:
+        emit_output(
+            s, m, tile, writer, lambda i: k.load(places, 2 + i), t, lambda p: k.offset(products, (n["tiles"] * p + t) * n["columns"] + p * PAD)
+        )
+    return k.finish()
+
+
+# ---------------------------------------------------------------------- tasks
+def lower_winograd(group: RootGroup, g: Geometry, x: TaskArg, target: Target, plan: Plan | None = None) -> Lowered | None:
+    """The tasks; None where this is not the way.   plan: to take that one, whatever the model says."""
+    filters = group.array(group.root.inputs[1])
+    if not config("winograd") or filters is None or group.root.dtype is not f32 or not suits(g):
+        return None
+    tile = register_tile(target, f32)
+    plan = plan or choose_plan(g, tile, target)
+    layout = group.layout(matrix_axes(1, g.rows, g.filters), tile.lanes)
+    if plan is None or layout is None:
+        return None
+    weights = Packed(transform_filters(filters, plan.m, tile), "winograd filters")
+    zeros = Packed(np.zeros(-(-g.inner // tile.lanes) * tile.lanes, np.float32), "zeros")
+    places = Packed(np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64), "places")
+    columns = _padded(g, tile)
+    if not plan.block:
+        return Lowered(_stepped(group, g, plan, tile, layout, target, x, weights, zeros, places))
+    head: tuple[TaskArg, ...] = (*micro_kernels(tile), x, weights, zeros, places, *_size_args(g, plan, columns, plan.block))
+    v = plan.positions * (plan.block * g.inner + PAD)
+    products = plan.positions * ((plan.block + SMALL) * columns + PAD)
+    scratch = 8 * (_table_words(plan.m) + plan.block + SMALL) + 4 * (v + products)
+    kernel = blocked_kernel(plan.m, tile, layout.epilogue)
+    return Lowered((writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch),))
+
+
+def _stepped(
+    group: RootGroup, g: Geometry, plan: Plan, tile: Tile, layout: Layout, target: Target, x: TaskArg, weights: Packed, zeros: Packed, places: Packed
+) -> tuple[Task, ...]:
+    tiles, columns, positions = tile_count(g, plan.m), _padded(g, tile), plan.positions
+    block = max(1, tiles // (4 * target.cores))
+    sizes = _size_args(g, plan, columns, block)
+    chunks = math.ceil(tiles / block)
+    v = TempPlace(Temp(4 * positions * (tiles * g.inner + PAD), "winograd inputs"))
+    products = TempPlace(Temp(4 * positions * (tiles * columns + PAD), "winograd products"))
+    first = Task(
+        input_kernel(plan.m, tile), (x, v, zeros, *sizes), (1,), chunks, scratch_nbytes=8 * _table_words(plan.m),
+        nbytes=group.root.inputs[0].type.nbytes + v.temp.nbytes, label="winograd input",
+    )  # fmt: skip
+    blocks = choose_blocks(tiles, columns, g.inner, 1, tile, target, positions)
+    each = np.arange(positions, dtype=np.int64)
+    offsets = [each * (tiles * g.inner + PAD), each * (g.inner * columns), each * (tiles * columns + PAD)]
+    lie = Lie(f32, "linear", "dense")
+    shape = Shape(tile, Epilogue(Expression((f32,), (), (0,)), 0, (), (lie,)))
+    table = Packed(np.ascontiguousarray(np.stack(offsets, -1)), "places")
+    head: tuple[TaskArg, ...] = (*micro_kernels(tile), v, weights, table, *blocks.args, g.inner)
+    middle = Task(
+        contraction_kernel(shape), (*head, products, *Strides(inner=columns).args), (len(head),), blocks.chunks,
+        scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=weights.array.nbytes, label="winograd product",
+    )  # fmt: skip
+    last = writing_task(group, layout, output_kernel(plan.m, tile, layout.epilogue), (products, places, *sizes), chunks, 0)
+    return (first, middle, last)
