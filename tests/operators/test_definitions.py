@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from jumar.base import Array, StackError, dtype_of, f64, type_of
+from jumar.compiler import compile
 from jumar.ir import REGISTRY, Graph, Node, Op, Sample, constant, evaluate, interpret, large_constants, param, parse_graph, print_graph
 from jumar.operators import Elementwise, sum_to
 
 STRUCTURAL = {"param", "constant", "get", "fused"}  # made by graphs and passes, not by users; tested there
-OPS = {name: op for name, op in sorted(REGISTRY.items()) if name not in STRUCTURAL and op.__module__.startswith("jumar.")}
+OPTIONAL = {"image_decode"}  # needs Pillow; the conformance suite has pictures
+OPS = {name: op for name, op in sorted(REGISTRY.items()) if name not in STRUCTURAL | OPTIONAL and op.__module__.startswith("jumar.")}
 CASES = [pytest.param(op, s, id=f"{name}-{i}") for name, op in OPS.items() for i, s in enumerate(op.samples)]
+STATIC = [c for c in CASES if not getattr(c.values[0], "data_dependent", False)]  # those that may stand in a graph
 
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
-every_sample = pytest.mark.parametrize("op, sample", CASES)
+every_sample = pytest.mark.parametrize("op, sample", STATIC)
 
 
 def graph_of(op: Op, arrays: list[Array]) -> Graph:
@@ -92,7 +95,7 @@ def test_text_parses_back_to_the_same_operator(op: type[Op], sample: Sample) -> 
     assert [n.op for n in again.nodes] == [n.op for n in graph.nodes]
 
 
-@pytest.mark.parametrize("op, sample", [c for c in CASES if getattr(c.values[0], "decompose", None)])
+@pytest.mark.parametrize("op, sample", [c for c in STATIC if getattr(c.values[0], "decompose", None)])
 def test_decomposition_computes_what_the_reference_does(op: type[Op], sample: Sample) -> None:
     made = op(**sample.attributes)
     arrays = [np.asarray(a) for a in sample.arrays()]
@@ -113,7 +116,7 @@ def differentiable(case: Any) -> bool:
     return bool(getattr(op, "grad", None)) and finite and bool(floats) and 0 < sum(a.size for a in floats) <= 100
 
 
-@pytest.mark.parametrize("op, sample", [c for c in CASES if differentiable(c)])
+@pytest.mark.parametrize("op, sample", [c for c in STATIC if differentiable(c)])
 def test_gradient_is_the_finite_difference(op: type[Op], sample: Sample) -> None:
     attributes = {k: f64 if k == "dtype" and v.is_float else v for k, v in sample.attributes.items()}
     made = op(**attributes)
@@ -152,26 +155,22 @@ def finite_difference(loss: Any, arrays: list[Array], which: int, step: float = 
     return gradient
 
 
-def compiled(graph: Graph, arrays: list[Array]) -> list[Array]:
-    """What the CPU gives."""
-    compiler = pytest.importorskip("jumar.compiler")
-    device = pytest.importorskip("jumar.device")
-    runtime = pytest.importorskip("jumar.runtime")
-    if not getattr(compiler, "compile", None) or not getattr(runtime, "Instance", None):
-        pytest.skip("the compiler is not there yet")
-    program = compiler.compile(graph, device.host_target()).program
-    results: list[Array] = runtime.Instance(program).run(arrays)
-    return results
-
-
 @every_sample
 def test_cpu_computes_what_the_reference_does(op: type[Op], sample: Sample) -> None:
     made = op(**sample.attributes)
-    if getattr(made, "data_dependent", False):
-        pytest.skip("the result's shape depends on data: it runs on the host")
     arrays = [np.asarray(a) for a in sample.arrays()]
     graph = graph_of(made, arrays)
-    assert_close(interpret(graph, arrays), compiled(graph, arrays), str(made), scale=4)
+    assert_close(interpret(graph, arrays), compile(graph).instance(threads=1).run(arrays), str(made), scale=4)
+
+
+@pytest.mark.parametrize("op, sample", [c for c in CASES if getattr(c.values[0], "data_dependent", False)])
+def test_data_dependent_operator_runs_on_the_host_and_stays_out_of_graphs(op: type[Op], sample: Sample) -> None:
+    arrays = [np.asarray(a) for a in sample.arrays()]
+    made = op(**sample.attributes)
+    results = made.reference(*arrays)
+    assert all(isinstance(r, np.ndarray) for r in (results if isinstance(results, tuple) else (results,)))
+    with pytest.raises(StackError, match="depends on the data"):
+        made(*(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
 
 
 @every_op
