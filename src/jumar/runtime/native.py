@@ -53,10 +53,10 @@ _X86 = {
 }
 _ARM = {
     "PAUSE": "call void @llvm.aarch64.hint(i32 1)",
-    # the cycle counter is closed to users; the generic timer is open
-    "NOW": '%now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()',
+    # the cycle counter is closed to users; the generic timer (cntvct_el0) is open
+    "NOW": '%now = call i64 @llvm.read_volatile_register.i64(metadata !{!"cntvct_el0"})',
     "FUTEX": "98",
-    "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
+    "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.read_volatile_register.i64(metadata)\ndeclare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
     "FLUSH": """  %old = call i64 @llvm.aarch64.get.fpcr()
   %new = or i64 %old, 16777216
   call void @llvm.aarch64.set.fpcr(i64 %new)""",
