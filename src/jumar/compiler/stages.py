@@ -19,6 +19,7 @@ from jumar.compiler.passes.fuse import Fuse
 from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.split import Split
 from jumar.device import Target
 from jumar.ir import Graph
 from jumar.operators import Attention
@@ -54,7 +55,7 @@ def stages(target: Target) -> tuple[Stage, ...]:
     table = (
         Stage(OPTIMIZED, (
             Canonicalize(), Fold(), Merge(), Canonicalize(), Recognize(attention=Attention in SCHEDULES[target.name]),
-            Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
+            Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),
         Stage(SELECTED, (Decompose(target.name), Canonicalize(), Fold(), FoldScale(), Layout(), Canonicalize(), Fold(), Merge())),
         Stage(FUSED, (Fuse(target.name),)),

@@ -52,7 +52,8 @@ class MatMul(Contraction):
 
     signature = "x[..., m, k], w[..., k, n] -> y[..., m, n]"
     samples = (
-        sample(f32t(4, 3), f32t(3, 5)), sample(f32t(2, 1, 4, 3), f32t(3, 3, 5)), sample(f32t(3), f32t(2, 3, 5)), sample(f32t(4, 3), f32t(3)),
+        sample(f32t(4, 3), f32t(3, 5)), sample(f32t(2, 1, 4, 3), f32t(3, 3, 5)), sample(f32t(3), f32t(2, 3, 5)),
+        sample(f32t(4, 3), f32t(3)),
         sample(tensor(u8, 4, 3), tensor(u8, 3, 2)), sample(tensor(f16, 4, 3), tensor(f16, 3, 2)),
     )  # fmt: skip
     cann = "aclnnMatmul"
@@ -191,16 +192,16 @@ class ConvTranspose(Composite):
         out = self.out(spatial, kernel)
         # room for every window and for the crop, on both sides
         before = [max(0, -low) for low in self.pads_low]
-        sizes = [max((i - 1) * s + d * (k - 1) + 1 + b, o + max(low, 0)) for i, k, s, d, b, o, low in zip(
-            spatial, kernel, self.strides, self.dilations, before, out, self.pads_low, strict=True)]  # fmt: skip
+        whole = zip(spatial, kernel, self.strides, self.dilations, before, out, self.pads_low, strict=True)
+        sizes = [max((i - 1) * s + d * (k - 1) + 1 + b, o + max(low, 0)) for i, k, s, d, b, o, low in whole]
         y = np.zeros((n, g * kg, *sizes), taps.dtype)
         for tap in np.ndindex(*kernel):
-            at = tuple(
-                slice(b + t * d, b + t * d + (i - 1) * s + 1, s)
-                for t, d, s, i, b in zip(tap, self.dilations, self.strides, spatial, before, strict=True)
-            )
-            y[(..., *at)] += taps[(slice(None), slice(None), *tap)]
-        y = y[(..., *(slice(max(low, 0), max(low, 0) + o) for low, o in zip(self.pads_low, out, strict=True)))]
+            firsts = [b + t * d for t, d, b in zip(tap, self.dilations, before, strict=True)]
+            cells = tuple(slice(f, f + (i - 1) * s + 1, s) for f, i, s in zip(firsts, spatial, self.strides, strict=True))
+            into, of = (slice(None), slice(None), *cells), (slice(None), slice(None), *tap)
+            y[into] += taps[of]
+        crop = (slice(None), slice(None), *(slice(max(low, 0), max(low, 0) + o) for low, o in zip(self.pads_low, out, strict=True)))
+        y = y[crop]
         return y + summable(bias[0]).reshape(-1, *[1] * len(out)) if bias else y
 
     def decompose(self, *inputs: Node) -> Node:
@@ -214,17 +215,18 @@ class ConvTranspose(Composite):
             w = _spread(w, axis + 2, d) if k > 1 else w
         taps = [-(-k // s) for k, s in zip(w.shape[2:], self.strides, strict=True)]
         w = _pad_high(w, (0, 0, *(t * s - k for t, s, k in zip(taps, self.strides, w.shape[2:], strict=True))))
-        # [g, c/g, k/g, t0, s0, t1, s1, ...] -> [g, k/g, s0, s1, ..., c/g, t0, t1, ...], taps reversed
+        # [g, c/g, k/g, t0, s0, t1, s1, ...] -> [g, s0, s1, ..., k/g, c/g, t0, t1, ...], taps reversed; phases outside of channels, so
+        # that with channels last the interleaving moves runs of whole channels
         split = [size for pair in zip(taps, self.strides, strict=True) for size in pair]
         w = Reshape((g, c // g, kg, *split))(w)
-        w = Transpose((0, 2, *range(4, 4 + 2 * rank, 2), 1, *range(3, 3 + 2 * rank, 2)))(w)
+        w = Transpose((0, *range(4, 4 + 2 * rank, 2), 2, 1, *range(3, 3 + 2 * rank, 2)))(w)
         w = Reshape((g * kg * math.prod(self.strides), c // g, *taps))(w)
         w = _flip(w, range(2, w.rank))
         edge = tuple(t - 1 for t in taps)
         y = Conv((1,) * rank, edge, edge, (1,) * rank, g)(x, w)
         cells = y.shape[2:]
-        y = Reshape((n, g * kg, *self.strides, *cells))(y)
-        y = Transpose((0, 1, *(i for axis in range(rank) for i in (2 + rank + axis, 2 + axis))))(y)
+        y = Reshape((n, g, *self.strides, kg, *cells))(y)
+        y = Transpose((0, 1, 2 + rank, *(i for axis in range(rank) for i in (3 + rank + axis, 2 + axis))))(y)
         whole = tuple(i * s for i, s in zip(cells, self.strides, strict=True))
         y = Reshape((n, g * kg, *whole))(y)
         out = self.out(spatial, kernel)
@@ -257,7 +259,8 @@ class Einsum(Composite):
         for term, t in zip(terms, types, strict=True):
             for letter, size in zip(term, t.dims, strict=True):
                 if size != 1 and sizes.get(letter, 1) not in (1, size):
-                    raise OpError(f"einsum: {letter} must have one size, got {sizes[letter]} and {size} in {self.equation!r}", code="dimension-mismatch")
+                    what = f"einsum: {letter} must have one size, got {sizes[letter]} and {size} in {self.equation!r}"
+                    raise OpError(what, code="dimension-mismatch")
                 sizes[letter] = max(size, sizes.get(letter, 1)) if size else 0
         return TensorType(tuple(sizes[letter] for letter in result), types[0].dtype)
 
@@ -355,7 +358,8 @@ def _spread(x: Node, axis: int, step: int) -> Node:
     if step == 1:
         return x
     shape = x.shape
-    x = _pad_high(Reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))(x), tuple(step - 1 if i == axis + 1 else 0 for i in range(len(shape) + 1)))
+    x = Reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))(x)
+    x = _pad_high(x, tuple(step - 1 if i == axis + 1 else 0 for i in range(x.rank)))
     x = Reshape((*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))(x)
     return _pad_high(x, tuple(1 - step if i == axis else 0 for i in range(len(shape))))
 

@@ -68,6 +68,40 @@ def broadcast_simple(node: Node) -> Node | None:
     return Reshape(node.shape)(x, loc=node.loc) if x.type.size == node.type.size else None
 
 
+@rule(MOVEMENT, Broadcast)
+def broadcast_of_joined(node: Node) -> Node | None:
+    """broadcast (reshape (broadcast x)), where the reshape only joins dimensions -> one broadcast of a reshaped x, then the joining
+
+    Nearest-neighbour resizing writes one such pair for each dimension.
+    """
+    match node.inputs[0]:
+        case Node(op=Reshape(), inputs=(Node(op=Broadcast(), inputs=(x,)) as inner,)) as joined if joined.rank == node.rank:
+            pass
+        case _:
+            return None
+    if x.rank != inner.rank or inner.type.size == 0:
+        return None
+    source: list[int] = []  # dimensions of x, then of its broadcast, with new ones of 1 where the outer broadcast repeats
+    target: list[int] = []
+    at = 0
+    for size, wanted in zip(joined.shape, node.shape, strict=True):
+        if size != wanted:
+            source.append(1)
+            target.append(wanted)
+            continue
+        product = 1
+        while product < size and at < inner.rank:
+            product *= inner.shape[at]
+            source.append(x.shape[at])
+            target.append(inner.shape[at])
+            at += 1
+        if product != size:
+            return None
+    if any(d != 1 for d in inner.shape[at:]):
+        return None
+    return Reshape(node.shape)(Broadcast(tuple(target))(Reshape(tuple(source))(x, loc=node.loc), loc=node.loc), loc=node.loc)
+
+
 @rule(MOVEMENT, Elementwise)
 def broadcast_into_elementwise(node: Node) -> Node | None:
     """x + broadcast y -> x + y: elementwise operators broadcast by themselves"""

@@ -142,7 +142,9 @@ class Groups:
 
     def _why_not(self, node: Node) -> str:
         if node in self.of:
-            return "the reader is the epilogue of another contraction"
+            return "the reader belongs to another group"
+        if is_root(node.op):
+            return "a contraction reads its inputs from memory"
         return f"{node.op.name} is no epilogue"
 
     # ------------------------------------------------------------------ the rest, upwards

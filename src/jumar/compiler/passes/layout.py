@@ -363,7 +363,12 @@ def reshape(node: Node, forms: Forms) -> bool:
             made = Reshape(spread(node.shape, found))(forms.table[value][perm], loc=node.loc)
             forms.hold(node, made, found)
             return True
-    return False
+    # a transpose is needed: into the form where joined dimensions lie side by side and the rest stays as it lies, innermost first
+    near = _side_by_side(value.shape, groups, forms.first(value)[1])
+    found = _reshaped(value.shape, node.shape, groups, near)
+    assert found is not None, "joined dimensions lie side by side"
+    forms.hold(node, Reshape(spread(node.shape, found))(forms.get(value, near), loc=node.loc), found)
+    return True
 
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]
@@ -391,6 +396,16 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[Group]:
                 b += 1
         groups.append((tuple(left[first_a:a]), tuple(right[first_b:b])))
     return groups
+
+
+def _side_by_side(old: Sequence[int], groups: Sequence[Group], perm: Perm) -> Perm:
+    """The form nearest to `perm` in which the dimensions of each group follow each other."""
+    at = {i: k for k, i in enumerate(inverse(perm))}
+    sequence = [i for olds, _ in sorted(groups, key=lambda g: at[g[0][-1]]) for i in olds]
+    for i, d in enumerate(old):
+        if d == 1:
+            sequence.insert(sequence.index(i - 1) + 1 if i else 0, i)
+    return inverse(tuple(sequence))
 
 
 def _reshaped(old: Sequence[int], new: Sequence[int], groups: Sequence[Group], perm: Perm) -> Perm | None:
