@@ -1,6 +1,6 @@
 """The ground floor: types, errors, settings and traces that every other room shares."""
 
-from jumar.base.config import SETTINGS, Setting, config
+from jumar.base.config import SETTINGS, Setting, code_settings, config
 from jumar.base.errors import (
     CompileError,
     DeviceError,

@@ -1,37 +1,91 @@
-"""Engines: what makes a graph run on a target.  In: a target's name.  Out: a function from graphs to executables, for the evaluator."""
+"""Engines: what makes a graph run on a target, and what brings it back from the cache.
+
+In: a target's name.  Out: an `Engine` for the evaluator.  `cpu` compiles to machine code; `interpreter` runs the operators' references: the oracle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from jumar.base import Array, ImportFault, nearest
-from jumar.frontend.importers.onnx.plan import Compile, Executable
-from jumar.ir import Graph, interpret
+from jumar.base import Array, ImportFault, code_settings, nearest
+from jumar.device import host
+from jumar.frontend.importers.onnx.plan import Executable, Interpreted
+from jumar.ir import Graph
+from jumar.runtime import Instance, Program, dump
+from jumar.runtime import load as load_program
+
+if TYPE_CHECKING:
+    from jumar.compiler import Compiled
 
 
 @dataclass(frozen=True, eq=False)
-class Interpreted:
-    """A graph on the operators' NumPy references: the oracle."""
+class Interpreter:
+    """The oracle: node by node, in NumPy."""
 
-    graph: Graph
+    threads: int = 0
+    identity: str = ""  # nothing is kept on disk: there is nothing to compile
+
+    def compile(self, graph: Graph) -> Executable:
+        return Interpreted(graph)
+
+    def dump(self, executable: Executable) -> bytes | None:
+        return None
+
+    def restore(self, raw: bytes) -> Executable:
+        raise ImportFault("interpreter: nothing is kept on disk: this is our bug", code="our-bug")
+
+
+@dataclass(frozen=True, eq=False)
+class Native:
+    """A Program, ready to run.   compiled: the report of its making; None when it came from the cache."""
+
+    program: Program
+    instance: Instance
+    compiled: Compiled | None = None
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        return interpret(self.graph, arrays)
+        return self.instance.run(arrays)
 
 
-def _interpreter(threads: int) -> Compile:
-    return Interpreted
+@dataclass(frozen=True, eq=False)
+class Cpu:
+    """Machine code for the CPU that this is."""
+
+    threads: int = 0
+
+    @property
+    def identity(self) -> str:
+        """What the code depends on beside the graph."""
+        return f"cpu {host()} {code_settings()}"
+
+    def compile(self, graph: Graph) -> Executable:
+        from jumar.compiler import compile  # noqa: PLC0415  (0.1 s and more: a model from the cache never needs it)
+
+        compiled = compile(graph, host(), threads=self.threads)
+        return Native(compiled.program, compiled.instance(threads=self.threads), compiled)
+
+    def dump(self, executable: Executable) -> bytes | None:
+        return dump(executable.program) if isinstance(executable, Native) else None
+
+    def restore(self, raw: bytes) -> Executable:
+        program = load_program(raw, verify=False)  # the store has looked at its checksum
+        return Native(program, Instance(program, threads=self.threads, host=_host_function if program.host_steps else None))
 
 
-ENGINES: dict[str, Callable[[int], Compile]] = {"interpreter": _interpreter}
+def _host_function(op: str) -> Callable[..., Any]:
+    from jumar.compiler import host_function  # noqa: PLC0415  (see Cpu.compile)
+
+    return host_function(op)
 
 
-def engine(target: str, threads: int) -> Compile:
-    """The compiler of a target."""
+Engine = Interpreter | Cpu
+ENGINES: dict[str, Callable[[int], Engine]] = {"interpreter": Interpreter, "cpu": Cpu}
+
+
+def engine(target: str, threads: int) -> Engine:
+    """The engine of a target."""
     if target not in ENGINES:
         raise ImportFault(f"load: target must be one of {', '.join(ENGINES)}, got {target!r}", hint=nearest(target, list(ENGINES)), code="target-unknown")
     return ENGINES[target](threads)
-
-
-__all__ = ["ENGINES", "Executable", "engine"]

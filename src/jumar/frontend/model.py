@@ -11,83 +11,287 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jumar.base import ImportFault, nearest
-from jumar.frontend.engines import engine
+from jumar.base import ImportFault, TensorType, nearest
+from jumar.frontend.engines import Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
 from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
+from jumar.frontend.importers.onnx.graph import OnnxGraph
+from jumar.frontend.importers.onnx.plan import Finish, HostCall, Segment, Stage, flatten
 from jumar.frontend.importers.onnx.port import Port
+from jumar.frontend.store import Face, PlanStore, content_hash, file_stat, known_face, known_hash, open_store, remember_face, remember_hash
+from jumar.ir import Graph
+from jumar.runtime import Program
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A compiled piece of a model; a plain network is one.   graph, compiled: absent where it came from the cache; host: what runs in Python instead."""
+
+    graph: Graph | None = None
+    program: Program | None = None
+    compiled: Any = None
+    host: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a model became for some types.   complete: nothing is left that only a run with values can tell."""
+
+    pieces: tuple[Piece, ...]
+    complete: bool
+
+
+class Source:
+    """Where a model comes from, read when it is first needed: a model whose calls are all in the cache is never parsed."""
+
+    def __init__(self, name: str, path: str | None = None, raw: bytes | None = None, proto: Any = None, hash_: str = "") -> None:
+        self.name = name
+        self.path = path
+        self.raw = raw
+        self.proto = proto
+        self.hash = hash_
+        self.lock = threading.Lock()
+
+    @cached_property
+    def file(self) -> OnnxFile:
+        """The model, read and checked; operators that are not supported are an error here."""
+        raw = self.raw
+        if self.path is not None and raw is None:
+            raw = read_path(self.path)
+            if self.hash and content_hash(raw) != self.hash:
+                raise ImportFault(f"{self.name}: file must stay as it was when it was loaded, and has changed", hint="load it again", code="file-changed")
+        proto = self.proto if raw is None else parse_model(raw, self.name)
+        self.raw = None
+        folder = Path(self.path).resolve().parent if self.path else None
+        found = read_model(proto, self.name, folder, len(raw or b""))
+        check_supported(found.graph)
+        return found
+
+    def graph(self) -> OnnxGraph:
+        with self.lock:
+            return self.file.graph
 
 
 class Model:
     """A loaded model.  It may be called from several threads.   inputs, outputs: names and types, free dimensions by name."""
 
-    def __init__(self, file: OnnxFile, target: str, threads: int | None, dims: Mapping[str, int] | None) -> None:
-        self.name = file.name
-        self.target = target
-        self.file = file
-        self.inputs: tuple[Port, ...] = file.inputs
-        self.outputs: tuple[Port, ...] = file.outputs
-        self.dims = dict(dims or {})
-        free = {d for p in self.inputs for d in (p.shape or ()) if isinstance(d, str)}
-        for name in self.dims:
-            if name not in free:
-                raise ImportFault(
-                    f"{self.name}: dims must name free dimensions ({', '.join(sorted(free)) or 'there are none'}), got {name!r}",
-                    hint=nearest(name, free), code="input-dims",
-                )  # fmt: skip
-        self.lock = threading.Lock()
-        self.compile_graph = engine(target, threads or 0)
-        self.evaluators: dict[tuple[str, ...], Evaluator] = {}
+    def __init__(self, source: Source, face: Face, engine_: Engine, dims: Mapping[str, int]) -> None:
+        self.name = source.name
+        self.inputs = face.inputs
+        self.outputs = face.outputs
+        self.metadata = face.metadata
+        self.dims = _checked_dims(source.name, face.inputs, dims)
+        self._source = source
+        self._face = face
+        self._engine = engine_
+        self._lock = threading.Lock()
+        self._evaluators: dict[tuple[str, ...], Evaluator] = {}
+
+    # ---- running ----
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """The outputs: an array, or a tuple where there are several."""
+        """The outputs: an array, or a tuple where there are several.   m(x), m(x, y), m(name=x), m({"name": x})"""
         results = self._run(bind(self.name, self.inputs, args, named))
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The named outputs (all for None), as ONNX Runtime's `session.run`."""
-        results = dict(zip((p.name for p in self.outputs), self._run(bind(self.name, self.inputs, (), feeds)), strict=True))
+        names = [p.name for p in self.outputs]
         for name in output_names or ():
-            if name not in results:
-                raise ImportFault(
-                    f"{self.name}: output must be one of {', '.join(results)}, got {name!r}", hint=nearest(name, list(results)), code="output-name"
-                )
-        return [results[name] for name in output_names or results]
+            if name not in names:
+                raise ImportFault(f"{self.name}: output must be one of {', '.join(names)}, got {name!r}", hint=nearest(name, names), code="output-name")
+        results = dict(zip(names, self._run(bind(self.name, self.inputs, (), feeds)), strict=True))
+        return [results[name] for name in output_names or names]
 
     def _run(self, feeds: Mapping[str, Any]) -> list[Any]:
-        met = {name: (size, "dims=") for name, size in self.dims.items()}
-        names = tuple(p.name for p in self.inputs if p.name in feeds)
-        trees = [read_feed(self.name, p, feeds[p.name], met) for p in self.inputs if p.name in feeds]
-        return self.evaluator(names)(*trees)
+        names, trees = self._trees(feeds)
+        return self._evaluator(names)(*trees)
 
-    def evaluator(self, names: tuple[str, ...]) -> Evaluator:
+    def _trees(self, feeds: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
+        met = {name: (size, "dims=") for name, size in self.dims.items()}
+        given = [p for p in self.inputs if p.name in feeds]
+        return tuple(p.name for p in given), [read_feed(self.name, p, feeds[p.name], met) for p in given]
+
+    def _evaluator(self, names: tuple[str, ...], engine_: Engine | None = None) -> Evaluator:
         """The model as a function of the inputs given; those left out have defaults in the file."""
-        with self.lock:
-            if names not in self.evaluators:
-                self.evaluators[names] = Evaluator(self.file.graph, names, self.compile_graph)
-            return self.evaluators[names]
+        if engine_ is not None:
+            return Evaluator(self._source.graph, names, engine_.compile)
+        with self._lock:
+            if names not in self._evaluators:
+                store = open_store("plans") if self._face.hash and self._engine.identity else None
+                keeper = PlanStore(store, self._engine) if store else None
+                key = keeper.child_key(self._face.key, (self._engine.identity, *names)) if keeper else ""
+                self._evaluators[names] = Evaluator(self._source.graph, names, self._engine.compile, keeper=keeper, key=key)
+            return self._evaluators[names]
+
+    # ---- compiling and looking ----
+
+    def compile(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> Plan:
+        """Compiles for inputs (which are run) or for dims, so that the first call is as quick as the others; says what the model became."""
+        if args or named:
+            names, trees = self._trees(bind(self.name, self.inputs, args, named))
+            evaluator = self._evaluator(names)
+            evaluator(*trees)
+            frame: list[Any] = []
+            structure = tuple(flatten(t, frame) for t in trees)
+            return _plan(evaluator.way(structure, frame))
+        names, structure = self._structure(dims or {})
+        return _plan([self._evaluator(names).plan(structure)])
+
+    def graphs(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> list[Graph]:
+        """The graphs that the model is traced into, before any pass: one for a plain network, more where values decide how to go on.
+
+        Give inputs, or dims (then what depends on values ends in an error that says where)."""
+        interpreter = engine("interpreter", 0)
+        if args or named:
+            names, trees = self._trees(bind(self.name, self.inputs, args, named))
+            frame: list[Any] = []
+            structure = tuple(flatten(t, frame) for t in trees)
+            return self._evaluator(names, interpreter).graphs(structure, frame)
+        names, structure = self._structure(dims or {})
+        return self._evaluator(names, interpreter).graphs(structure, None)
+
+    def graph(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> Graph:
+        """The one graph of a plain network."""
+        found = self.graphs(*args, dims=dims, **named)
+        if len(found) != 1:
+            raise ImportFault(
+                f"{self.name}: model must be one graph here, got {len(found)} pieces, since values decide how it goes on",
+                hint="see Model.graphs", code="values-needed",
+            )  # fmt: skip
+        return found[0]
+
+    def package(self, path: str | os.PathLike[str], *, dims: Mapping[str, int] | Sequence[Mapping[str, int]] | None = None) -> None:
+        """Writes a file that runs on base, device and runtime alone.   dims: sizes of free dimensions, or several sets of them."""
+        from jumar.compiler import compile  # noqa: PLC0415  (see engines.Cpu)
+        from jumar.runtime import write_package  # noqa: PLC0415  (loads what only packages need)
+
+        wanted = list(dims) if isinstance(dims, Sequence) else [dims or {}]
+        write_package(path, Path(self.name).stem, [compile(self.graph(dims=d)).program for d in wanted])
+
+    def clone(self) -> Model:
+        """Another model on the same weights and compiled code."""
+        copy = Model(self._source, self._face, self._engine, self.dims)
+        copy._evaluators, copy._lock = self._evaluators, self._lock
+        return copy
+
+    def input_types(self, dims: Mapping[str, int] | None = None) -> dict[str, TensorType]:
+        """Types of the inputs with numbers for the free dimensions."""
+        names, structure = self._structure(dims or {})
+        return {name: t for name, t in zip(names, structure, strict=True) if isinstance(t, TensorType)}
+
+    @property
+    def free_dims(self) -> tuple[str, ...]:
+        """Free dimensions of the inputs that have no size yet."""
+        names = (d for p in self.inputs if not p.has_default for d in (p.shape or ()) if isinstance(d, str))
+        return tuple(d for d in dict.fromkeys(names) if d not in self.dims)
+
+    @property
+    def file(self) -> OnnxFile:
+        """The ONNX file behind the model; read now, if it was not."""
+        self._source.graph()
+        return self._source.file
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was odd about the file, as far as it has been read."""
+        return list(self._source.file.reader.warnings) if "file" in self._source.__dict__ else []
+
+    def _structure(self, dims: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        sizes = self.dims | _checked_dims(self.name, self.inputs, dims)
+        ports = [p for p in self.inputs if not p.has_default]
+        missing = [d for d in self.free_dims if d not in sizes]
+        if missing:
+            raise ImportFault(f"{self.name}: free dimensions must have sizes, got none for {', '.join(missing)}", hint=f"dims={{{missing[0]!r}: 1}}", code="input-dims")
+        structure = []
+        for p in ports:
+            if p.kind != "tensor" or p.shape is None or p.dtype is None:
+                raise ImportFault(f"{self.name}: type of input must be known to compile without inputs, got {p}", hint="give inputs instead", code="input-kind")
+            structure.append(TensorType(tuple(sizes[d] if isinstance(d, str) else d for d in p.shape), p.dtype))
+        return tuple(p.name for p in ports), tuple(structure)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))})"
+
+
+def _checked_dims(name: str, ports: Sequence[Port], dims: Mapping[str, int]) -> dict[str, int]:
+    free = {d for p in ports for d in (p.shape or ()) if isinstance(d, str)}
+    for dim, size in dims.items():
+        if dim not in free:
+            raise ImportFault(
+                f"{name}: dims must name free dimensions ({', '.join(sorted(free)) or 'there are none'}), got {dim!r}", hint=nearest(dim, free), code="input-dims"
+            )
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**47:
+            raise ImportFault(f"{name}: size of dimension {dim!r} must be a whole number from 0 on, got {size!r}", code="input-dims")
+    return dict(dims)
+
+
+def _plan(stages: Sequence[Stage]) -> Plan:
+    pieces = []
+    for stage in stages:
+        for step in stage.steps:
+            match step:
+                case Segment(executable=Native(program=program, compiled=compiled), graph=graph):
+                    pieces.append(Piece(graph, program, compiled))
+                case Segment(graph=graph):
+                    pieces.append(Piece(graph))
+                case HostCall(function=function):
+                    pieces.append(Piece(host=str(getattr(function, "op", "a loop"))))
+    return Plan(tuple(pieces), bool(stages) and isinstance(stages[-1].end, Finish))
 
 
 def load(
     source: str | os.PathLike[str] | bytes | Any, *, target: str = "interpreter", threads: int | None = None, dims: Mapping[str, int] | None = None
 ) -> Model:
-    """A model of a file, bytes or a ModelProto.   target: cpu, or interpreter (the oracle).   dims: sizes of free dimensions."""
-    file = _read(source)
-    check_supported(file.graph)
-    return Model(file, target, threads, dims)
+    """A model of a file, bytes or a ModelProto.   target: cpu, or interpreter (the oracle).   threads: 0 or None for all cores.   dims: sizes of free dimensions."""
+    found = engine(target, threads or 0)
+    place, face = _open(source)
+    return Model(place, face, found, dims or {})
 
 
-def _read(source: Any) -> OnnxFile:
+def _open(source: Any) -> tuple[Source, Face]:
+    """Where the model is, and what it shows: from the cache, or by reading it."""
     if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        raw = read_path(name)
-        return read_model(parse_model(raw, name), name, Path(name).resolve().parent, len(raw))
+        return _open_path(os.fspath(source))
     if isinstance(source, bytes | bytearray | memoryview):
-        return read_model(parse_model(bytes(source), "model"), "model", None, len(source))
+        raw = bytes(source)
+        hash_ = content_hash(raw)
+        place = Source("model", raw=raw, hash_=hash_)
+        return place, known_face(hash_) or _read_face(place, hash_)
     if hasattr(source, "opset_import") and hasattr(source, "graph"):
-        return read_model(source, source.graph.name or "model", None)
+        size = source.ByteSize()
+        hash_ = content_hash(source.SerializeToString()) if size < 1 << 30 and open_store("faces") else ""
+        place = Source(source.graph.name or "model", proto=source)
+        return place, _read_face(place, hash_, keep=False)
     raise ImportFault(f"load: model must be a path, bytes or a ModelProto, got {type(source).__name__}", code="file-missing")
+
+
+def _open_path(name: str) -> tuple[Source, Face]:
+    hash_ = known_hash(name)
+    if hash_:
+        face = known_face(hash_)
+        if face is not None:
+            return Source(name, path=name, hash_=hash_), face
+    before = file_stat(name) if os.path.exists(name) else ()
+    raw = read_path(name)
+    if not hash_ and open_store("faces"):
+        hash_ = content_hash(raw)
+        remember_hash(name, hash_, before)
+    place = Source(name, path=name, raw=raw, hash_=hash_)
+    face = known_face(hash_) if hash_ else None
+    return place, face or _read_face(place, hash_)
+
+
+def _read_face(source: Source, hash_: str, *, keep: bool = True) -> Face:
+    file = source.file
+    paths = [str(file.reader.folder / location) for location in file.reader.files] if file.reader.folder else []
+    face = Face(hash_, file.inputs, file.outputs, file.metadata, tuple((p, file_stat(p)) for p in paths))
+    if keep and hash_:
+        remember_face(face)
+    return face

@@ -35,6 +35,12 @@ class OnnxFile:
     outputs: tuple[Port, ...]
     opsets: Mapping[str, int]
     nbytes: int
+    reader: TensorReader
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the exporter noted."""
+        return {p.key: p.value for p in self.proto.metadata_props}
 
 
 def available_memory() -> int:
@@ -183,7 +189,7 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
     context = Context(name, opsets, functions, reader)
     graph = read_graph(proto.graph, context)
     ports = tuple(port_of(i, has_default=i.name in graph.weights) for i in proto.graph.input)
-    return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total)
+    return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total, reader)
 
 
 def _all_tensors(graph: Any) -> Iterator[Any]:
@@ -207,12 +213,13 @@ class TensorReader:
         self.model = model
         self.folder = folder
         self.files: dict[str, int] = {}  # location -> nbytes
+        self.warnings: list[str] = []
 
     def __call__(self, proto: Any) -> Array:
         if proto.DESCRIPTOR.name == "SparseTensorProto":
             return dense(proto, self)
         array = self._external(proto) if proto.data_location == 1 else decode_tensor(proto)
-        _warn_nan(array, proto.name, self.model)
+        self._warn_nan(array, proto.name)
         return array
 
     def external_nbytes(self, proto: Any) -> int:
@@ -283,10 +290,11 @@ class TensorReader:
             self.files[location] = status.st_size
         return self.files[location]
 
-
-def _warn_nan(array: Array, name: str, model: str) -> None:
-    """NaN in weights is noted, not refused: some exporters leave it in values that nobody reads."""
-    with np.errstate(all="ignore"):
-        suspicious = array.dtype.kind == "f" and array.size > 0 and not np.isfinite(array.sum(dtype=np.float64))
-    if suspicious and np.isnan(array).any():
-        event("weights-nan", model=model, tensor=name, count=int(np.isnan(array).sum()))
+    def _warn_nan(self, array: Array, name: str) -> None:
+        """NaN in weights is noted, not refused: some exporters leave it in values that nobody reads."""
+        with np.errstate(all="ignore"):
+            suspicious = array.dtype.kind == "f" and array.size > 0 and not np.isfinite(array.sum(dtype=np.float64))
+        count = int(np.isnan(array).sum()) if suspicious else 0
+        if count:
+            self.warnings.append(f"{self.model}: weights must be numbers, got {count} NaN in {name!r}")
+            event("weights-nan", model=self.model, tensor=name, count=count)

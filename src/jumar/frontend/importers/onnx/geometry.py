@@ -36,7 +36,7 @@ def geometry(n: OnnxNode, spatial: Sequence[int], kernel: Sequence[int] | None =
     dilations = n.attribute("dilations", None) or (1,) * rank
     pads = n.attribute("pads", None) or (0,) * (2 * rank)
     if not len(kernel) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
-        raise n.fault(f"kernel_shape, strides, dilations and pads must fit {rank} spatial dimensions, got {kernel}, {strides}, {dilations}, {pads}")
+        raise n.fault(f"kernel_shape, strides, dilations and pads must fit {rank} dimensions, got {kernel}, {strides}, {dilations}, {pads}")
     if min((*strides, *dilations, *kernel), default=1) < 1:
         raise n.fault(f"kernel_shape, strides and dilations must be at least 1, got {kernel}, {strides}, {dilations}")
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]

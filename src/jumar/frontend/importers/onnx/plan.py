@@ -17,7 +17,7 @@ import numpy as np
 
 from jumar.base import Array, IRError, TensorType, type_of
 from jumar.frontend.importers.onnx.value import as_array
-from jumar.ir import Graph
+from jumar.ir import Graph, Op, interpret
 
 Frame = list[Any]  # arrays, and the structures of what host calls gave
 Tree = Any  # arrays of a call: an array, None, or a list of trees
@@ -27,6 +27,16 @@ class Executable(Protocol):
     """A compiled graph."""
 
     def run(self, arrays: Sequence[Array]) -> list[Array]: ...
+
+
+class Keeper(Protocol):
+    """Stages on disk: what was traced once need not be traced by the next process."""
+
+    def child_key(self, key: str, content: Any) -> str: ...
+
+    def load(self, key: str) -> Stage | None: ...
+
+    def save(self, stage: Stage) -> None: ...
 
 
 Compile = Callable[[Graph], Executable]
@@ -42,12 +52,34 @@ class Step(Protocol):
 class Segment:
     """A compiled piece of the model.   inputs: slots that its graph's parameters read."""
 
-    graph: Graph
     executable: Executable
     inputs: tuple[int, ...]
+    graph: Graph | None = None  # absent where it came from the cache
 
     def run(self, frame: Frame) -> None:
         frame += self.executable.run([frame[i] for i in self.inputs])
+
+
+@dataclass(frozen=True, eq=False)
+class Interpreted:
+    """A graph on the operators' NumPy references: the oracle, and quicker than compiling for a few small numbers."""
+
+    graph: Graph
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        return interpret(self.graph, arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class RunOp:
+    """A data-dependent operator as a function on the host."""
+
+    op: Op
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        with np.errstate(all="ignore"):
+            result = self.op.reference(*arrays)
+        return list(result) if isinstance(result, tuple) else [result]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +122,12 @@ class Finish:
 
 @dataclass(eq=False)
 class Stage:
-    """Steps up to the next decision.   end: None while it was never traced to its end."""
+    """Steps up to the next decision.   end: None while it was never traced to its end.   key: its name on disk, where it may lie there."""
 
     steps: list[Step] = field(default_factory=list)
     end: Branch | Finish | None = None
+    key: str = ""
+    kept: bool = False
 
 
 class Text:
@@ -154,8 +188,9 @@ class Walk:
     It is first walked (`advance`) as far as the tree is known, then handed to a trace, which repeats the way from the root (`replay`) and goes on.
     """
 
-    def __init__(self, root: Stage, frame: Frame | None) -> None:
+    def __init__(self, root: Stage, frame: Frame | None, keeper: Keeper | None = None) -> None:
         self.frame = frame
+        self.keeper = keeper
         self.path = [root]
         self.stage = 0  # where the trace is: index into path
         self.step = 0
@@ -174,12 +209,35 @@ class Walk:
                 case Finish():
                     return end
                 case Branch() as branch:
-                    found = branch.stages.get(key_of(self.frame[branch.slot]))
+                    found = self._next(stage, branch)
                     if found is None:
                         return None
                     self.path.append(found)
                 case _:
                     return None
+
+    def _next(self, stage: Stage, branch: Branch) -> Stage | None:
+        """The stage that the branch's slot leads to: in memory, or on disk."""
+        assert self.frame is not None, "only a call with values decides"
+        content = key_of(self.frame[branch.slot])
+        found = branch.stages.get(content)
+        if found is None and self.keeper and stage.key:
+            found = self.keeper.load(self.keeper.child_key(stage.key, content))
+            if found is not None:
+                found = self._remember(branch, content, found)
+        return found
+
+    def _remember(self, branch: Branch, content: Any, stage: Stage) -> Stage:
+        while len(branch.stages) >= MAX_STAGES:
+            branch.stages.pop(next(iter(branch.stages)), None)
+        return branch.stages.setdefault(content, stage)
+
+    def keep(self) -> None:
+        """Saves the finished stages of this way."""
+        for stage in self.path:
+            if self.keeper and stage.key and stage.end is not None and not stage.kept:
+                stage.kept = True
+                self.keeper.save(stage)
 
     # ---- for the trace ----
 
@@ -208,9 +266,9 @@ class Walk:
         if not isinstance(branch, Branch) or branch.slot != slot:
             raise IRError("plan: a trace must repeat the decisions of the one before: this is our bug", code="our-bug")
         if self.stage + 1 == len(self.path):
-            while len(branch.stages) >= MAX_STAGES:
-                branch.stages.pop(next(iter(branch.stages)))
-            self.path.append(branch.stages.setdefault(key_of(self.frame[slot]), Stage()))
+            content = key_of(self.frame[slot])
+            key = self.keeper.child_key(stage.key, content) if self.keeper and stage.key else ""
+            self.path.append(self._remember(branch, content, Stage(key=key)))
         self.stage += 1
         self.step = 0
         return self.frame[slot]

@@ -8,16 +8,14 @@ Only where there are no inputs (`Model.compile` on types) or in an attempt (`att
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from jumar.base import Array, ImportFault, Loc, TensorType, type_of
-from jumar.frontend.importers.onnx.plan import Compile, HostCall, Segment, Slot, Structure, Text, Walk
+from jumar.frontend.importers.onnx.plan import Compile, HostCall, Interpreted, RunOp, Segment, Slot, Structure, Text, Walk
 from jumar.frontend.importers.onnx.value import Known, Tensor, Traced, Value, as_array, leaves
-from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, interpret, param, topological
+from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, param, topological
 
 EAGER_ELEMENTS = 1 << 16  # results up to this size are computed while importing when all inputs are known
 TINY_ELEMENTS = 1 << 12  # a demanded value whose graph has no larger value is interpreted: compiling costs more
@@ -44,6 +42,7 @@ class Trace:
         self.constants: dict[int, tuple[Array, Node]] = {}  # by identity, so that a weight is one node
         self.scopes: list[dict[str, Value]] = []  # what later nodes read, by name; evaluator.py keeps them
         self.held: list[list[Any]] = []
+        self.output_names: dict[Node, str] = {}
         self.used = 0  # slots so far
         self.attempts = 0
         self.loc = Loc()
@@ -104,12 +103,7 @@ class Trace:
     def run(self, op: Op, *values: Value) -> Any:
         """Runs a data-dependent operator on the host at once: one value, or a tuple of them.   Its results' types are known from then on."""
         arrays = [self.known(v) for v in values]
-
-        def call(*inputs: Any) -> list[Any]:
-            with np.errstate(all="ignore"):
-                result = op.reference(*inputs)
-            return list(result) if isinstance(result, tuple) else [result]
-
+        call = RunOp(op)
         if all(a is not None or v is None for a, v in zip(arrays, values, strict=True)):
             results = [Known(as_array(r)) for r in call(*arrays)]
         else:
@@ -197,10 +191,22 @@ class Trace:
                 loc=self.loc, code="memory",
             )  # fmt: skip
 
-    def finish(self, outputs: list[Value]) -> Any:
+    def finish(self, outputs: list[Value], names: Sequence[str]) -> Any:
         """Compiles what the outputs still need and ends the plan."""
-        self._materialise((v.node for v in leaves(outputs) if isinstance(v, Traced) and v.node not in self.values), last=True)
+        wanted = {v.node: name for value, name in zip(outputs, names, strict=True) for v in leaves(value) if isinstance(v, Traced)}
+        self.output_names = {node: name for node, name in wanted.items() if node not in self.values}
+        self._materialise(self.output_names, last=True)
         return self.walk.finish(self._tree(outputs))
+
+    def whole(self, outputs: list[Value], names: Sequence[str], inputs: Sequence[Any]) -> Graph:
+        """The graph of all outputs, from the last cut on; where there was none, its parameters are all inputs, read or not."""
+        tensors = [(v, f"{name}.{i}" if isinstance(value, list) else name) for value, name in zip(outputs, names, strict=True) for i, v in enumerate(leaves(value))]
+        graph, _ = self._graph([self.node(v) for v, _ in tensors])
+        params = graph.params
+        if all(isinstance(n.op, Param) for n in self.slots):
+            params = tuple(v.node for v in inputs if isinstance(v, Traced))
+        labels = tuple(name for _, name in tensors)
+        return Graph(self.name, params, graph.outputs, labels if len(set(labels)) == len(labels) else ())
 
     # ---- how ----
 
@@ -243,10 +249,10 @@ class Trace:
             raise NeedsValue(node)
         if node not in self.slots:
             if self._tiny(node):
-                self._segment([node], _interpreted)
+                self._segment([node], Interpreted)
             else:
                 self._materialise([node])
-        array: Array = self.walk.decide(self.slots[node])
+        array: Array = self.walk.decide(self.slots[node]).copy()  # the frame's own may be handed out as a result
         self.values[node] = array
         return array
 
@@ -269,7 +275,7 @@ class Trace:
     def _segment(self, targets: list[Node], compile_: Compile) -> None:
         def make() -> Segment:
             graph, inputs = self._graph(targets)
-            return Segment(graph, compile_(graph), inputs)
+            return Segment(compile_(graph), inputs, graph)
 
         self.walk.next_step(make)
         for target in targets:
@@ -295,7 +301,8 @@ class Trace:
         for n in needed:
             same = all(new[i] is i for i in n.inputs)
             new[n] = n if same else Node(n.op, tuple(new[i] for i in n.inputs), n.type, n.loc)
-        return Graph(self.name, tuple(params), tuple(new[t] for t in targets)), tuple(inputs)
+        names = tuple(self.output_names[t] for t in targets) if all(t in self.output_names for t in targets) else ()
+        return Graph(self.name, tuple(params), tuple(new[t] for t in targets), names if len(set(names)) == len(names) else ()), tuple(inputs)
 
     def _tree(self, value: Any) -> Any:
         """Values as a tree with slots or arrays as leaves."""
@@ -305,20 +312,8 @@ class Trace:
             case Known(array=array):
                 return array
             case Traced(node=node):
-                return self.values[node] if node in self.values else Slot(self.slots[node])
+                return Slot(self.slots[node]) if node in self.slots else self.values[node]
         return None
-
-
-class _Interpreted:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def run(self, arrays: Any) -> list[Array]:
-        return interpret(self.graph, arrays)
-
-
-def _interpreted(graph: Graph) -> _Interpreted:
-    return _Interpreted(graph)
 
 
 __all__ = ["NeedsValue", "Tensor", "Trace"]  # Tensor: rules annotate with it

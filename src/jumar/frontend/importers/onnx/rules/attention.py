@@ -1,4 +1,4 @@
-"""Attention of the standard: heads are unpacked, caches joined, masks made; then it is our Attention, or its parts where the scores are asked for."""
+"""Attention of the standard: heads unpacked, caches joined, masks made; then it is our Attention, or its parts where the scores are asked for."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def both(a: Node | None, b: Node | None) -> Node | None:
 
 @rule("Attention")
 def attention(
-    t: Trace, n: OnnxNode, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, past_k: Tensor | None, past_v: Tensor | None, valid: Tensor | None
-) -> tuple[Node, ...]:
+    t: Trace, n: OnnxNode, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, past_k: Tensor | None, past_v: Tensor | None,
+    valid: Tensor | None,
+) -> tuple[Node, ...]:  # fmt: skip
     packed = q.rank == 3
     query, key, value = t.node(q), t.node(k), t.node(v)
     if packed:

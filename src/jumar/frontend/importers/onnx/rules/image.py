@@ -38,7 +38,9 @@ def resize(t: Trace, n: OnnxNode, x: Tensor, second: Tensor | None, third: Tenso
     region: tuple[float, ...] = ()
     if coordinates == "tf_crop_and_resize":
         bounds = t.array(roi).astype(np.float64)
-        region = tuple(float(bounds[half * len(axes) + axes.index(a)]) if a in axes else float(half) for half in (0, 1) for a in range(x.rank))
+        region = tuple(
+            float(bounds[half * len(axes) + axes.index(a)]) if a in axes else float(half) for half in (0, 1) for a in range(x.rank)
+        )
     op = Resize(
         tuple(wanted), tuple(factors), n.attribute("mode", "nearest"), coordinates, n.attribute("nearest_mode", "round_prefer_floor"),
         n.attribute("cubic_coeff_a", -0.75), bool(n.attribute("antialias", 0)), bool(n.attribute("exclude_outside", 0)), region,

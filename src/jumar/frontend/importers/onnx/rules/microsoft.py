@@ -46,7 +46,8 @@ def activated(n: OnnxNode, y: Node, numbers: Sequence[float]) -> Node:
             return Gelu("tanh" if name == "FastGelu" else "none")(y)
         case "QuickGelu":
             return Silu(given.get(0, 1.702))(y)
-    raise n.fault(f"activation must be Relu, Sigmoid, Tanh, LeakyRelu, Clip, HardSigmoid, Gelu or QuickGelu, got {name!r}", code="op-unsupported")
+    what = f"activation must be Relu, Sigmoid, Tanh, LeakyRelu, Clip, HardSigmoid, Gelu or QuickGelu, got {name!r}"
+    raise n.fault(what, code="op-unsupported")
 
 
 # ------------------------------------------------------------------------------------------------------------ products
