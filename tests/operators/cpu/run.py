@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from jumar.base import Array, type_of
@@ -14,27 +13,18 @@ from jumar.ir import Graph, Node, Op, apply, param
 from jumar.kernel import Kernel, compile_kernel, kernel_key
 from jumar.operators.fused import Fused
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TempPlace, find_schedule
+from jumar.runtime.link import Code, link
 
 Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_ENGINES: list[Any] = []
-_ADDRESSES: dict[str, int] = {}
+_CODE: dict[str, Code] = {}
 
 
 def address(kernel: Kernel) -> int:
-    return address_of(kernel_key(kernel, host()), kernel)  # by text: kernels that differ in a -0.0 compare equal
-
-
-def address_of(key: str, kernel: Kernel) -> int:
-    if key in _ADDRESSES:
-        return _ADDRESSES[key]
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    compiled = compile_kernel(kernel)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(compiled.object_bytes))
-    engine.finalize_object()
-    _ENGINES.append(engine)
-    return _ADDRESSES.setdefault(key, int(engine.get_function_address(compiled.symbol)))
+    """Where the kernel's machine code is.   By its text: kernels that differ in a -0.0 compare equal."""
+    key = kernel_key(kernel, host())
+    if key not in _CODE:
+        _CODE[key] = link({key: compile_kernel(kernel).object_bytes})
+    return _CODE[key].address(key)
 
 
 def run_task(task: Task, memory: dict[Any, Array], scratch: Array) -> None:

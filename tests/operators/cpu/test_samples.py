@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.operators.cpu.run import check, lower
 
 from jumar.base import NATIVE, type_of
 from jumar.ir import REGISTRY, Op, apply, param
 from jumar.operators import find_schedule
-from tests.operators.cpu.run import check, lower
 
 OPS = [c for _, c in sorted(REGISTRY.items()) if c.samples and find_schedule("cpu", c(**c.samples[0].attributes)) is not None]
 LOOSE = {"group_norm": 4, "instance_norm": 4, "layer_norm": 4, "lp_norm": 4}

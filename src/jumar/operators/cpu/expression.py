@@ -110,8 +110,7 @@ def emit_step(k: Builder, step: Step, args: Sequence[Value]) -> Value:
             return k.const(value, kind)
         case Elementwise() as op:
             lanes = max(a.lanes for a in args)
-            value = op.compute(k, *(k.splat(a, lanes) for a in args))
-            return value if value.dtype is kind else k.convert(value, kind)
+            return k.convert(op.compute(k, *(k.splat(a, lanes) for a in args)), kind)
         case _:
             raise AssertionError(f"{step.op.name} is not an elementwise step: this is our bug")
 
@@ -166,11 +165,6 @@ _COSTS = {
 def step_cost(step: Step) -> float:
     """Work of one step, in units of a simple instruction."""
     return _COSTS.get(step.op.name, 1) * (2.5 if step.dtype.bits == 64 and step.dtype.is_float else 1)
-
-
-def unroll_of(cost: float) -> int:
-    """Vectors in one turn of a loop: long bodies have enough to overlap, and code is paid for in compile time."""
-    return 4 if cost <= 6 else 2 if cost <= 16 else 1
 
 
 def number_of(value: float | int | bool) -> Number:

@@ -28,8 +28,11 @@ def lower_node(node: Node, target: Target) -> Lowered | None:
     if node.type.size == 0:
         return Lowered()
     region = region_of([node], node.inputs)
+    if region is None:
+        return None
     places: dict[Node, TaskArg] = {i: Place(i) for i in node.inputs}
-    return region and lower_region(region, {**places, region.targets[0].node: Place(node)}, target, str(node.op))
+    places[region.targets[0].node] = Place(node)
+    return lower_region(region, places, target, str(node.op))
 
 
 @schedule("cpu", Fused)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from jumar.base import NATIVE, DType, bool_, i32, i64
 from jumar.ir import Constant, Get, Node, param, topological
@@ -113,7 +114,7 @@ class _Walk:
             source = node.inputs[0]
             if isinstance(node.op, Get) and isinstance(source.op, Composite) and source not in self.leaves:
                 parts = source.op.decompose(*(new[i] for i in source.inputs))
-                new[node] = self.plain(parts[node.op.index])  # type: ignore[index]
+                new[node] = self.plain(parts[node.op.index])
             elif isinstance(node.op, Composite) and not isinstance(node.type, tuple):
                 simple = node.op.decompose(*inputs)
                 assert isinstance(simple, Node), "one result decomposes into one node"
@@ -205,7 +206,8 @@ class _Walk:
 
     # ------------------------------------------------------------------ the walk
     def region(self) -> Region:
-        numbers, targets = [], []
+        numbers: list[int] = []
+        targets: list[Operand] = []
         for output in self.outputs:
             full = output.type.size == self.total
             index = self.identity(output.shape) if full else self.row_index(output)
@@ -334,7 +336,7 @@ def _cuts(shape: Sequence[int]) -> list[int]:
 def _refine(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The coarsest axes of which all shapes (of one size) are made."""
     cuts = sorted({c for s in shapes for c in _cuts(s)})
-    if any(b % a for a, b in zip(cuts, cuts[1:], strict=False)):
+    if any(b % a for a, b in pairwise(cuts)):
         raise _NoRegion
     return tuple(b // a for a, b in zip(reversed(cuts[:-1]), reversed(cuts[1:]), strict=True))
 
@@ -344,7 +346,7 @@ def _reshape(index: Index, old: Sequence[int], new: Sequence[int], space: Sequen
     if math.prod(old) == 0:
         raise _NoRegion
     cuts = sorted({*_cuts(old), *_cuts(new)})
-    if any(b % a for a, b in zip(cuts, cuts[1:], strict=False)):
+    if any(b % a for a, b in pairwise(cuts)):
         raise _NoRegion
     pieces: dict[int, tuple[tuple[int, int], ...]] = {}  # terms of the factor that begins at a cut
     at = 1

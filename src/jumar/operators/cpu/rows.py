@@ -12,11 +12,11 @@ from dataclasses import replace
 from jumar.base import TensorType
 from jumar.device import Target
 from jumar.ir import Node, param
-from jumar.operators.cpu.expression import Accumulate, Expression, Step, compute_dtype, lanes_of, masks_are_cheap, unroll_of
+from jumar.operators.cpu.expression import Accumulate, Expression, Step, compute_dtype, lanes_of, masks_are_cheap
 from jumar.operators.cpu.phases import Phases, pruned
-from jumar.operators.cpu.pointwise import argument, split
+from jumar.operators.cpu.pointwise import PAIR, argument, split
 from jumar.operators.cpu.region import Operand, Region, collapse, with_axes
-from jumar.operators.cpu.rows_kernel import BLOCK, Rows, rows_kernel
+from jumar.operators.cpu.rows_kernel import BLOCK, MAX_UNROLL, Rows, rows_kernel, unroll_of
 from jumar.operators.schedule import Lowered, Task, TaskArg, Temp, TempPlace
 
 SPLIT_FROM = 1 << 16  # elements of a sum that two threads share
@@ -80,9 +80,11 @@ def rows_task(region: Region, places: dict[Node, TaskArg], target: Target, label
     masked = lanes > 1 and masks_are_cheap([m for i, m in enumerate(memory) if columns or i >= count or element[i]], target)
     if 0 < inner < lanes and not masked:
         lanes = max(1, 1 << (inner.bit_length() - 1))
-    unroll = unroll_of(max((phases.pass_cost(p) for p in range(phases.count)), default=0.0)) if columns else 4
-    while unroll > 1 and inner < lanes * unroll:
-        unroll //= 2
+    if inner >= PAIR * lanes:
+        lanes *= PAIR
+    unroll = unroll_of(max((phases.pass_cost(p) for p in range(phases.count)), default=0.0)) if columns else MAX_UNROLL
+    if inner < lanes * unroll:
+        unroll = 1
     steps = [o.strides[-1] for o in everything]
     inner_kinds = tuple(s if s in (0, 1) else 2 for s in steps)
     blocked = reduced[-1] > 2 * BLOCK and any(isinstance(s.op, Accumulate) and s.op.how == "add" for s in region.expression.steps)
@@ -171,7 +173,8 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
         partial.append(node)
     dense = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(kept)}
     strides = tuple(dense.get(a, 0) for a in range(len(region.space)))
-    parts = Region(region.space, region.reduced, made, tuple(region.operands[i] for i in inputs), tuple(Operand(p, strides) for p in partial))
+    operands = [region.operands[i] for i in inputs]
+    parts = Region(region.space, region.reduced, made, tuple(operands), tuple(Operand(p, strides) for p in partial))
 
     # what follows: the accumulated values become inputs that are accumulated once more
     rest = [i for i in range(first) if not phases.element_inputs[i]]
@@ -186,7 +189,8 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
             new[i] = count + len(steps)
             steps.append(replace(step, args=tuple(new[a] for a in step.args)))
     dtypes = (*(p.dtype for p in partial), *(expression.inputs[i] for i in rest))
-    combined, left = pruned(Expression(dtypes, tuple(steps), tuple(new[o] for o in expression.outputs)), tuple(new[o] for o in expression.outputs))
+    outputs = tuple(new[o] for o in expression.outputs)
+    combined, left = pruned(Expression(dtypes, tuple(steps), outputs), outputs)
     operands = [Operand(p, strides) for p in partial] + [region.operands[i] for i in rest]
     axes: list[Axis] = [(pieces, True, [total] * len(partial) + [0] * (len(rest) + len(region.targets)))]
     everything = (*operands, *region.targets)

@@ -15,11 +15,17 @@ import numpy as np
 
 from jumar.base import DType, bool_, i32, u8
 from jumar.kernel import Builder, Kernel, Value, Variable
-from jumar.operators.cpu.expression import Accumulate, Expression, Position, compute_dtype, emit_step, load, unroll_of
+from jumar.operators.cpu.expression import Accumulate, Expression, Position, compute_dtype, emit_step, load
 from jumar.operators.cpu.phases import Phases
 from jumar.operators.cpu.pointwise import fetch, put, rows_of
 
 BLOCK = 2048  # elements summed into one register before it is added to the total: keeps the error of long sums small
+MAX_UNROLL = 2
+
+
+def unroll_of(cost: float) -> int:
+    """Vectors (of two registers) in one turn of a loop: short bodies wait for their accumulators."""
+    return MAX_UNROLL if cost <= 6 else 1
 
 
 @dataclass(frozen=True)
@@ -338,8 +344,10 @@ def neutral(how: str, dtype: DType) -> float | int | bool:
     if dtype is bool_:
         return how == "and"
     least: float | int
-    least, greatest = (float("-inf"), float("inf")) if dtype.is_float else (int(np.iinfo(dtype.numpy).min), int(np.iinfo(dtype.numpy).max))
-    zero: float | int = 0.0 if dtype.is_float else 0
-    table: dict[str, float | int] = {"add": zero, "mul": zero + 1, "max": least, "min": greatest, "or": zero, "and": -1 if dtype.is_integer else zero}
-    return table[how]
-
+    greatest: float | int
+    if dtype.is_float:
+        zero, one, least, greatest = 0.0, 1.0, float("-inf"), float("inf")
+    else:
+        limits = np.iinfo(dtype.numpy)
+        zero, one, least, greatest = 0, 1, int(limits.min), int(limits.max)
+    return {"add": zero, "mul": one, "max": least, "min": greatest, "or": zero, "and": -1}[how]
