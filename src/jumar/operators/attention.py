@@ -1,7 +1,7 @@
 """Attention and what stands around it: rotary positions, linear attention.
 
-In: queries, keys and values with heads as a dimension of their own, [..., heads, length, depth].  Out: for each query the mean of the values,
-weighted by how well their keys fit.
+In: queries, keys and values with heads as a dimension of their own, [..., heads, length, depth].  Out: for each query the mean of the
+values, weighted by how well their keys fit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Attention(Normalization):
         if not q.rank == k.rank == v.rank or q.rank < 3:
             raise OpError(f"attention: q, k and v must have one rank of at least 3, got {q}, {k} and {v}", code="rank")
         if q.dims[-1] != k.dims[-1] or k.dims[-2] != v.dims[-2] or k.dims[-3] != v.dims[-3] or q.dims[-3] % k.dims[-3]:
-            raise OpError(f"attention: q[..., h, m, d], k[..., g, n, d], v[..., g, n, e] must fit, got {q}, {k} and {v}", code="dimension-mismatch")
+            what = f"attention: q[..., h, m, d], k[..., g, n, d] and v[..., g, n, e] must fit, got {q}, {k} and {v}"
+            raise OpError(what, code="dimension-mismatch")
         return q.with_shape((*q.shape[:-1], v.shape[-1]))
 
     def meaning(self, *arrays: Array) -> Array:
@@ -61,7 +62,7 @@ class Attention(Normalization):
             scores = np.tanh(scores / self.softcap) * self.softcap
         bias = np.zeros(scores.shape[-2:], scores.dtype)
         if self.causal:
-            bias = np.where(causal_mask(*scores.shape[-2:], self.offset), bias, -np.inf)
+            bias = np.where(causal_mask(scores.shape[-2], scores.shape[-1], self.offset), bias, -np.inf)
         if mask:
             bias = bias + (np.where(mask[0], 0, -np.inf) if mask[0].dtype == np.bool_ else mask[0])
         scores = (scores + bias).astype(scores.dtype)
@@ -100,7 +101,7 @@ def masked(scores: Node, *mask: Node, causal: bool = False, offset: int = 0) -> 
     for m in mask:
         scores = select(m, scores, MINUS_INFINITY) if m.dtype == bool_ else add(scores, m)
     if causal:
-        scores = select(constant(causal_mask(*scores.shape[-2:], offset)), scores, MINUS_INFINITY)
+        scores = select(constant(causal_mask(scores.shape[-2], scores.shape[-1], offset)), scores, MINUS_INFINITY)
     return scores
 
 
@@ -109,7 +110,7 @@ def attention_weights(scores: Node, *mask: Node, causal: bool = False, offset: i
     weights = Softmax(-1)(scores)
     seen = [m if m.dtype == bool_ else greater(m, MINUS_INFINITY) for m in mask]
     if causal and (mask or offset < 0):
-        seen.append(constant(causal_mask(*scores.shape[-2:], offset)))
+        seen.append(constant(causal_mask(scores.shape[-2], scores.shape[-1], offset)))
     if not seen:
         return weights
     sees = functools.reduce(And(), seen)
@@ -146,7 +147,8 @@ class RotaryEmbedding(Composite):
     def infer(self, *types: TensorType) -> Result:
         x, cos, sin = types
         if cos.shape != sin.shape or 2 * cos.dims[-1] > x.dims[-1]:
-            raise OpError(f"rotary_embedding: cos and sin must have one shape [..., <= d/2], got {cos} and {sin} for {x}", code="dimension-mismatch")
+            what = f"rotary_embedding: cos and sin must have one shape [..., <= d/2], got {cos} and {sin} for {x}"
+            raise OpError(what, code="dimension-mismatch")
         return x
 
     def reference(self, *arrays: Array) -> Array:
@@ -193,11 +195,15 @@ class LinearAttention(Composite):
     scale: float
     gated: bool = True
     delta: bool = True
-    signature = "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h, t, d]?, beta[b, h, t, 1]? -> y[b, hq, t, e], state[b, h, d, e]"
-    samples = (
-        sample(f32t(1, 4, 3, 4), f32t(1, 2, 3, 4), f32t(1, 2, 3, 5), f32t(1, 2, 4, 5), f32t(1, 2, 3, 1), f32t(1, 2, 3, 1), scale=0.5, high=0.5),
-        sample(f32t(1, 2, 3, 4), f32t(1, 2, 3, 4), f32t(1, 2, 3, 5), f32t(1, 2, 4, 5), scale=0.5, gated=False, delta=False, high=0.5),
+    signature = (
+        "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h, t, d]?, beta[b, h, t, 1]?"
+        " -> y[b, hq, t, e], last[b, h, d, e]"
     )
+    samples = (
+        sample(f32t(1, 4, 3, 4), f32t(1, 2, 3, 4), f32t(1, 2, 3, 5), f32t(1, 2, 4, 5), f32t(1, 2, 3, 1), f32t(1, 2, 3, 1), scale=0.5,
+               high=0.5),
+        sample(f32t(1, 2, 3, 4), f32t(1, 2, 3, 4), f32t(1, 2, 3, 5), f32t(1, 2, 4, 5), scale=0.5, gated=False, delta=False, high=0.5),
+    )  # fmt: skip
 
     def infer(self, *types: TensorType) -> Result:
         q, _, v, state, *rest = types

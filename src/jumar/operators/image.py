@@ -29,7 +29,7 @@ class Resize(Composite):
     """Other sizes by interpolation, dimension by dimension, so that any layout of the dimensions will do.
 
     sizes, scales: of every dimension.   coordinates: how an output place becomes an input place (ONNX coordinate_transformation_mode).
-    nearest: how mode "nearest" rounds a place.   cubic: the coefficient a of mode "cubic".   antialias: a smaller image averages more cells.
+    nearest: how mode "nearest" rounds a place.   cubic: the coefficient a of mode "cubic".   antialias: shrinking averages more.
     exclude_outside: cells outside of the image weigh nothing.   roi: for "tf_crop_and_resize", starts and ends; beyond it stands `outside`.
     """
 
@@ -310,10 +310,12 @@ class DeformConv(Special):
     dilations: tuple[int, int]
     groups: int = 1
     offset_groups: int = 1
-    signature = "x[n, c, h, w], w[k, c/groups, kh, kw], offset[n, og*kh*kw*2, oh, ow], bias[k], mask[n, og*kh*kw, oh, ow] -> y[n, k, oh, ow]"
+    signature = (
+        "x[n, c, h, w], w[k, c/groups, kh, kw], offset[n, og*kh*kw*2, oh, ow], bias[k], mask[n, og*kh*kw, oh, ow] -> y[n, k, oh, ow]"
+    )
     samples = (
-        sample(f32t(1, 2, 5, 5), f32t(3, 2, 2, 2), f32t(1, 8, 4, 4), f32t(3), f32t(1, 4, 4, 4), strides=(1, 1), pads_low=(0, 0), pads_high=(0, 0),
-               dilations=(1, 1)),
+        sample(f32t(1, 2, 5, 5), f32t(3, 2, 2, 2), f32t(1, 8, 4, 4), f32t(3), f32t(1, 4, 4, 4), strides=(1, 1), pads_low=(0, 0),
+               pads_high=(0, 0), dilations=(1, 1)),
     )  # fmt: skip
     cann = "aclnnDeformableConv2d"
 
@@ -337,7 +339,7 @@ class DeformConv(Special):
             places = rows + offset[b, o, :, :, 0], columns + offset[b, o, :, :, 1]
             cells[b, part] = bilinear(x[b, part], *places) * mask[b, o]
         y = np.matmul(w.reshape(g, k // g, -1), cells.reshape(n, g, -1, oh * ow)).reshape(n, k, oh, ow)
-        return (y + bias.reshape(-1, 1, 1)).astype(x.dtype)
+        return np.asarray(y + bias.reshape(-1, 1, 1)).astype(x.dtype)
 
 
 class RoiAlign(Special):
@@ -354,8 +356,9 @@ class RoiAlign(Special):
     signature = "x[n, c, h, w], rois[r, 4], i64 batch[r] -> y[r, c, *out]"
     samples = (
         sample(f32t(1, 2, 6, 6), np.array([[0, 0, 4, 4], [1.5, 2, 5, 5.5]], np.float32), np.array([0, 0]), out=(2, 3)),
-        sample(f32t(2, 1, 6, 6), np.array([[0, 0, 4, 4]], np.float32), np.array([1]), out=(2, 2), mode="max", sampling=2, scale=0.5, half_pixel=False),
-    )
+        sample(f32t(2, 1, 6, 6), np.array([[0, 0, 4, 4]], np.float32), np.array([1]), out=(2, 2), mode="max", sampling=2, scale=0.5,
+               half_pixel=False),
+    )  # fmt: skip
     cann = "aclnnRoiAlign"
 
     def infer(self, *types: TensorType) -> Result:
@@ -450,7 +453,8 @@ class Col2Im(Composite):
     def infer(self, *types: TensorType) -> Result:
         (x,) = types
         if x.dims[1] % math.prod(self.kernel) or x.dims[2] != math.prod(self.out()):
-            raise OpError(f"col2im: x must be [n, c * {math.prod(self.kernel)}, {math.prod(self.out())}], got {x}", code="dimension-mismatch")
+            what = f"col2im: x must be [n, c * {math.prod(self.kernel)}, {math.prod(self.out())}], got {x}"
+            raise OpError(what, code="dimension-mismatch")
         return x.with_shape((x.shape[0], x.dims[1] // math.prod(self.kernel), *self.image))
 
     def out(self) -> tuple[int, ...]:
@@ -464,9 +468,11 @@ class Col2Im(Composite):
         sizes = [i + low + high for i, low, high in zip(self.image, self.pads_low, self.pads_high, strict=True)]
         y = np.zeros((*taps.shape[:2], *sizes), x.dtype)
         for tap in np.ndindex(*self.kernel):
-            at = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, s, o in zip(tap, self.dilations, self.strides, out, strict=True))
-            y[(..., *at)] += taps[(slice(None), slice(None), *tap)]
-        return y[(..., *(slice(low, low + i) for low, i in zip(self.pads_low, self.image, strict=True)))]
+            cells = [slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, s, o in zip(tap, self.dilations, self.strides, out, strict=True)]
+            into, of = (slice(None), slice(None), *cells), (slice(None), slice(None), *tap)
+            y[into] += taps[of]
+        crop = (slice(None), slice(None), *(slice(low, low + i) for low, i in zip(self.pads_low, self.image, strict=True)))
+        return y[crop]
 
     def decompose(self, *inputs: Node) -> Node:
         """A transposed convolution whose filter k puts its input at tap k."""
@@ -483,17 +489,22 @@ class Col2Im(Composite):
         return op(Reshape((n, c * taps, *out))(x), constant(one, x.dtype))
 
 
+_PIXEL = "424d3a0000000000000036000000280000000100000001000000010018000000000004000000130b0000130b000000000000000000000000ff00"  # a red BMP
+
+
 class ImageDecode(DataDependent):
     """A picture from the bytes of its file.   pixels: RGB, BGR or Grayscale   -> u8 [height, width, channels]"""
 
     pixels: str = "RGB"
     signature = "u8 bytes[n] -> u8 y[h, w, channels]"
+    samples = (sample(np.frombuffer(bytes.fromhex(_PIXEL), np.uint8)),)
 
     def reference(self, *arrays: Array) -> Array:
         try:
-            from PIL import Image  # noqa: PLC0415  (optional)
+            from PIL import Image
         except ImportError as error:
-            raise OpError("image_decode: Pillow must be installed to decode pictures", hint="pip install pillow", code="package-missing") from error
+            what = "image_decode: Pillow must be installed to decode pictures, got none"
+            raise OpError(what, hint="pip install pillow", code="package-missing") from error
         image = Image.open(io.BytesIO(arrays[0].tobytes()))
         if self.pixels == "Grayscale":
             return np.asarray(image.convert("L"))[:, :, None]

@@ -92,8 +92,9 @@ class MaxPoolIndices(Pool):
     def reference(self, *arrays: Array) -> tuple[Array, Array]:
         (x,) = arrays
         n, c, *spatial = x.shape
-        order = "F" if self.column_major else "C"
-        place = np.arange(math.prod(spatial)).reshape(spatial, order=order) + np.arange(n * c).reshape(n, c, *[1] * len(spatial)) * math.prod(spatial)
+        size = math.prod(spatial)
+        place = np.arange(size).reshape(spatial[::-1]).T if self.column_major else np.arange(size).reshape(spatial)
+        place = place + size * np.arange(n * c).reshape(n, c, *[1] * len(spatial))
         cells, places = self.windows(x, least(x.dtype)), self.windows(place, -1)
         inside = len(self.kernel)
         cells = cells.reshape(*cells.shape[:-inside], -1)

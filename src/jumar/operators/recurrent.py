@@ -1,8 +1,8 @@
 """Recurrent layers: Lstm, Gru and Rnn over a sequence, in one or both directions.
 
-In: x [seq, batch, input], weights for each direction [dirs, gates * hidden, ...], and the first state; a missing bias, length or peephole is
-made by who applies the operator (zeros, the whole length).  Out: all states [seq, dirs, batch, hidden] and the last one [dirs, batch, hidden].
-One definition says each cell: `step`, in operators; the reference runs the same formula in NumPy.
+In: x [seq, batch, input], weights for each direction [dirs, gates * hidden, ...], and the first state; who applies the operator makes what
+is missing (a bias of zeros, the whole length).  Out: all states [seq, dirs, batch, hidden] and the last one [dirs, batch, hidden].
+A layer says its cell twice: `cell` in NumPy for the reference, `step` in operators for the unrolled decomposition.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from jumar.operators.families import Composite
 from jumar.operators.movement import Concat, Reshape, Slice, Transpose
 
 Activation = tuple[str, float, float]  # name, alpha, beta
+Arrays = Sequence[Array]
+ArrayFunctions = Sequence[Callable[[Array], Array]]
+Nodes = Sequence[Node]
+NodeFunctions = Sequence[Callable[[Node], Node]]
 
 
 def activate(kind: Activation, x: Node) -> Node:
@@ -114,15 +118,11 @@ class Recurrent(Composite):
         bound = self.clip if self.clip > 0 else np.inf
         return lambda x: ACTIVATIONS[name](np.clip(x, -bound, bound), alpha, beta)
 
-    def cell(
-        self, functions: Sequence[Callable[[Array], Array]], fed: Array, state: Sequence[Array], r: Array, rb: Array, extras: Sequence[Array]
-    ) -> list[Array]:
+    def cell(self, functions: ArrayFunctions, fed: Array, state: Arrays, r: Array, rb: Array, extras: Arrays) -> list[Array]:
         """The next states, in NumPy.   fed: x w + bias of this step, all gates."""
         raise NotImplementedError(self.name)
 
-    def step(
-        self, functions: Sequence[Callable[[Node], Node]], fed: Node, state: Sequence[Node], r: Node, rb: Node, extras: Sequence[Node]
-    ) -> list[Node]:
+    def step(self, functions: NodeFunctions, fed: Node, state: Nodes, r: Node, rb: Node, extras: Nodes) -> list[Node]:
         """The same in operators."""
         raise NotImplementedError(self.name)
 
@@ -186,21 +186,20 @@ class Rnn(Recurrent):
 
     gates = 1
     functions = ("Tanh",)
-    signature = "x[t, b, i], w[dirs, h, i], r[dirs, h, h], bias[dirs, 2h], i32 lengths[b], h0[dirs, b, h] -> y[t, dirs, b, h], h[dirs, b, h]"
+    signature = (
+        "x[t, b, i], w[dirs, h, i], r[dirs, h, h], bias[dirs, 2h], i32 lengths[b], h0[dirs, b, h]"
+        " -> y[t, dirs, b, h], h[dirs, b, h]"
+    )
     samples = (
         sample(f32t(4, 2, 3), f32t(1, 5, 3), f32t(1, 5, 5), f32t(1, 10), _FULL, f32t(1, 2, 5), activations=(_TANH,), high=0.5),
         sample(f32t(4, 2, 3), f32t(2, 5, 3), f32t(2, 5, 5), f32t(2, 10), _SHORT, f32t(2, 2, 5),
                activations=(_TANH, ("Affine", 0.5, 0.1)), backward=(False, True), clip=1.0, high=0.5),
     )  # fmt: skip
 
-    def cell(
-        self, functions: Sequence[Callable[[Array], Array]], fed: Array, state: Sequence[Array], r: Array, rb: Array, extras: Sequence[Array]
-    ) -> list[Array]:
+    def cell(self, functions: ArrayFunctions, fed: Array, state: Arrays, r: Array, rb: Array, extras: Arrays) -> list[Array]:
         return [functions[0](fed + state[0] @ r.T + rb)]
 
-    def step(
-        self, functions: Sequence[Callable[[Node], Node]], fed: Node, state: Sequence[Node], r: Node, rb: Node, extras: Sequence[Node]
-    ) -> list[Node]:
+    def step(self, functions: NodeFunctions, fed: Node, state: Nodes, r: Node, rb: Node, extras: Nodes) -> list[Node]:
         return [functions[0](add(fed, add(matmul(state[0], r), rb)))]
 
 
@@ -213,7 +212,10 @@ class Gru(Recurrent):
     gates = 3
     functions = ("Sigmoid", "Tanh")
     linear_before_reset: bool = False
-    signature = "x[t, b, i], w[dirs, 3h, i], r[dirs, 3h, h], bias[dirs, 6h], i32 lengths[b], h0[dirs, b, h] -> y[t, dirs, b, h], h[dirs, b, h]"
+    signature = (
+        "x[t, b, i], w[dirs, 3h, i], r[dirs, 3h, h], bias[dirs, 6h], i32 lengths[b], h0[dirs, b, h]"
+        " -> y[t, dirs, b, h], h[dirs, b, h]"
+    )
     samples = (
         sample(f32t(4, 2, 3), f32t(1, 15, 3), f32t(1, 15, 5), f32t(1, 30), _FULL, f32t(1, 2, 5), activations=(_SIGMOID, _TANH), high=0.5),
         sample(f32t(4, 2, 3), f32t(2, 15, 3), f32t(2, 15, 5), f32t(2, 30), _SHORT, f32t(2, 2, 5),
@@ -221,9 +223,7 @@ class Gru(Recurrent):
     )  # fmt: skip
     cann = "aclnnGRU"
 
-    def cell(
-        self, functions: Sequence[Callable[[Array], Array]], fed: Array, state: Sequence[Array], r: Array, rb: Array, extras: Sequence[Array]
-    ) -> list[Array]:
+    def cell(self, functions: ArrayFunctions, fed: Array, state: Arrays, r: Array, rb: Array, extras: Arrays) -> list[Array]:
         f, g = functions
         (h,), hidden = state, r.shape[1]
         two = 2 * hidden
@@ -234,9 +234,7 @@ class Gru(Recurrent):
             new = g(fed[:, two:] + (reset * h) @ r[two:].T + rb[two:])
         return [(1 - z) * new + z * h]
 
-    def step(
-        self, functions: Sequence[Callable[[Node], Node]], fed: Node, state: Sequence[Node], r: Node, rb: Node, extras: Sequence[Node]
-    ) -> list[Node]:
+    def step(self, functions: NodeFunctions, fed: Node, state: Nodes, r: Node, rb: Node, extras: Nodes) -> list[Node]:
         f, g = functions
         (h,), hidden = state, r.shape[0]
         rb = Reshape((1, rb.shape[0]))(rb)
@@ -275,9 +273,7 @@ class Lstm(Recurrent):
     )  # fmt: skip
     cann = "aclnnLSTM"
 
-    def cell(
-        self, functions: Sequence[Callable[[Array], Array]], fed: Array, state: Sequence[Array], r: Array, rb: Array, extras: Sequence[Array]
-    ) -> list[Array]:
+    def cell(self, functions: ArrayFunctions, fed: Array, state: Arrays, r: Array, rb: Array, extras: Arrays) -> list[Array]:
         f, g, out = functions
         h, c = state
         i_, o_, f_, c_ = np.split(fed + h @ r.T + rb, 4, axis=1)
@@ -287,9 +283,7 @@ class Lstm(Recurrent):
         new = forget * c + gate * g(c_)
         return [f(o_ + po * new) * out(new), new]
 
-    def step(
-        self, functions: Sequence[Callable[[Node], Node]], fed: Node, state: Sequence[Node], r: Node, rb: Node, extras: Sequence[Node]
-    ) -> list[Node]:
+    def step(self, functions: NodeFunctions, fed: Node, state: Nodes, r: Node, rb: Node, extras: Nodes) -> list[Node]:
         f, g, out = functions
         h, c = state
         hidden = r.shape[0]

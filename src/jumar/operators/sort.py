@@ -27,7 +27,8 @@ class TopK(Special):
     sorted: bool = True
     signature = "x[..., n, ...] -> y[..., k, ...], i64 place[..., k, ...]"
     samples = (
-        sample(f32t(3, 7), k=3), sample(f32t(2, 5, 3), k=2, axis=1, largest=False), sample(tensor(i32, 12), k=4), sample(tensor(f16, 2, 4), k=4),
+        sample(f32t(3, 7), k=3), sample(f32t(2, 5, 3), k=2, axis=1, largest=False), sample(tensor(i32, 12), k=4),
+        sample(tensor(f16, 2, 4), k=4),
         sample(np.array([1.0, np.nan, 2.0, 2.0], np.float32), k=3),
     )  # fmt: skip
     cann = "aclnnTopk"
@@ -79,7 +80,10 @@ class Unique(DataDependent):
     axis: int | None = None
     sorted: bool = True
     signature = "x[...] -> y[count, ...], i64 first[count], i64 inverse[n], i64 counts[count]"
-    samples = (sample(np.array([2, 1, 1, 3, 4, 3], np.float32)), sample(np.array([[1, 0], [1, 0], [2, 3]], np.float32), axis=0, sorted=False))
+    samples = (
+        sample(np.array([2, 1, 1, 3, 4, 3], np.float32)),
+        sample(np.array([[1, 0], [1, 0], [2, 3]], np.float32), axis=0, sorted=False),
+    )
     cann = "aclnnUnique2"
 
     def reference(self, x: Array) -> tuple[Array, ...]:
@@ -116,8 +120,9 @@ class NonMaxSuppression(DataDependent):
     center: bool = False
     signature = "boxes[n, b, 4], scores[n, classes, b] -> i64 y[count, 3]"
     samples = (
-        sample(np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3]]], np.float32), np.array([[[0.9, 0.8, 0.7]]], np.float32), most=3, iou=0.5),
-    )
+        sample(np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3]]], np.float32), np.array([[[0.9, 0.8, 0.7]]], np.float32), most=3,
+               iou=0.5),
+    )  # fmt: skip
     cann = "aclnnNonMaxSuppression"
 
     def reference(self, boxes: Array, scores: Array) -> Array:

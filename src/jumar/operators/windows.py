@@ -1,6 +1,6 @@
 """Sliding windows: the geometry that convolutions and pools share.
 
-In: spatial sizes, kernel, strides, pads and dilations, one number for each spatial dimension.  Out: output sizes, and NumPy views of the windows.
+In: spatial sizes, kernel, strides, pads and dilations, one number for each spatial dimension.  Out: output sizes, and views of the windows.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ def windows(
     if not kernel:
         return x
     view = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, x.ndim)))
-    steps = tuple(slice(None, None, s) for s in strides)
-    taps = tuple(slice(None, None, d) for d in dilations)
-    return view[(slice(None), slice(None), *steps, *taps)]
+    steps = (slice(None), slice(None), *(slice(None, None, s) for s in (*strides, *dilations)))
+    return view[steps]
 
 
 def split_channels(shape: Sequence[int], channels_last: bool) -> tuple[int, int, tuple[int, ...]]:

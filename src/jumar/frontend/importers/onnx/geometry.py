@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from jumar.frontend.importers.onnx.node import OnnxNode
 
+Ints = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -23,7 +25,7 @@ class Geometry:
     uncounted: tuple[int, ...]
 
     @property
-    def fields(self) -> tuple[tuple[int, ...], ...]:
+    def fields(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """kernel, strides, pads_low, pads_high, dilations: the first fields of our pools."""
         return self.kernel, self.strides, self.low, self.high, self.dilations
 

@@ -1,4 +1,4 @@
-"""Attention of the standard: heads unpacked, caches joined, masks made; then it is our Attention, or its parts where the scores are asked for."""
+"""Attention of the standard: heads unpacked, caches joined, masks made; then our Attention, or its parts where the scores are asked for."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def multi_head_attention(
     if past_length is not None or beams is not None:
         raise n.fault("cache must grow, got a shared buffer or a cache of beams", code="op-unsupported")
     heads = n.attribute("num_heads")
-    q, k, v = _unpacked(n, t.node(query), *(None if x is None else t.node(x) for x in (key, value)), heads)
+    q, k, v = _unpacked(n, t.node(query), None if key is None else t.node(key), None if value is None else t.node(value), heads)
     if bias is not None:
         edges = np.cumsum([0, *(heads * p.shape[3] for p in (q, k, v))]).tolist()
         q, k, v = (
@@ -126,7 +126,8 @@ def _unpacked(n: OnnxNode, query: Node, key: Node | None, value: Node | None, he
         return q, part(key, 0), part(key, 1)
     if value is None:
         raise n.fault("value must be given where the key is not packed, got none")
-    return q, *(x if x.rank == 4 else split_heads(x, heads) for x in (key, value))
+    k, v = (x if x.rank == 4 else split_heads(x, heads) for x in (key, value))
+    return q, k, v
 
 
 @rule("RotaryEmbedding", domain=MICROSOFT)
@@ -200,7 +201,8 @@ def _projections(t: Trace, query: Tensor, key: Tensor | None, value: Tensor | No
     """q [b, heads, s, d], k and v [b, kv_heads, s, d], of three inputs or of one that holds all."""
     node = t.node(query)
     if key is not None and value is not None:
-        return split_heads(node, heads), *(split_heads(t.node(x), kv_heads) for x in (key, value))
+        k, v = (split_heads(t.node(x), kv_heads) for x in (key, value))
+        return split_heads(node, heads), k, v
     depth = query.shape[2] // (heads + 2 * kv_heads)
     a, b = heads * depth, (heads + kv_heads) * depth
     return (
