@@ -90,7 +90,7 @@ def find_model(name: str, folder: Path) -> tuple[Path, Arrays | None]:
 def ours(path: Path, inputs: Arrays, threads: int) -> Run:
     import jumar
 
-    model = jumar.load(path, threads=threads)
+    model = jumar.load(path, target="cpu", threads=threads)
     return lambda: model.run(None, inputs)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
+from typing import Any, cast
 
 import click
 import jumar.operators as operators
@@ -65,7 +66,7 @@ def op_rows() -> list[OpRow]:
 
 def _row(name: str, op: type[Op]) -> OpRow:
     doc = " ".join((op.__doc__ or "").split("\n\n")[0].split())
-    attributes = ", ".join(f"{f.name}" for f in fields(op))
+    attributes = ", ".join(f.name for f in fields(cast(Any, op)))
     decomposes = _own(op, "decompose", operators.Composite)
     scheduled = operators.find_schedule("cpu", op.__new__(op)) is not None
     cpu = "own" if scheduled else "parts" if decomposes else ""

@@ -17,9 +17,6 @@ from jumar.tools.enable.facts import SpeedFact, StepFact
 from jumar.tools.enable.peak import peak_flops_per_s
 
 PROFILES = 5
-KINDS = {  # an operator's family, or the word that stands in a step's name -> colour of the report
-    "contraction": "contraction", "elementwise": "elementwise", "reduction": "reduction", "movement": "movement", "fused": "fused",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Piece:
 
     instance: Instance
     inputs: Sequence[Array]
-    kinds: dict[str, str]  # of each step name
+    kinds: dict[int, str]  # of each step
 
 
 def measure_speed(run: Callable[[], object], pieces: Sequence[Piece], *, runs: int, threads: int, tick: Callable[[int, int], None]) -> SpeedFact:
@@ -72,9 +69,9 @@ def _steps(piece: Piece) -> list[StepFact]:
     return found
 
 
-def _fact(step: StepTime, us: float, kinds: dict[str, str]) -> StepFact:
+def _fact(step: StepTime, us: float, kinds: dict[int, str]) -> StepFact:
     lanes = tuple((thread, a / 1e3, b / 1e3) for thread, (a, b) in enumerate(step.threads))
-    kind = "host" if step.kernel.startswith("host ") else kinds.get(step.name, "contraction" if step.flops else "other")
+    kind = "host" if step.kernel.startswith("host ") else kinds.get(step.index, "contraction" if step.flops else "other")
     return StepFact(step.index, step.name or step.kernel, kind, step.loc, us / 1e3, step.flops, step.nbytes, lanes)
 
 

@@ -22,6 +22,7 @@ from jumar.frontend import Model, load
 
 HERE = Path(__file__).parent
 PICTURES = (HERE / "page.png", HERE / "notice.jpg")
+ABOUT = {"page.png": "a photograph of a printed page", "notice.jpg": "a rendered notice, bent and lit like a photograph"}
 _PARTS = ("ch_ppocr_det.text_detect", "ch_ppocr_cls.text_cls", "ch_ppocr_rec.text_recognize")
 
 
@@ -42,8 +43,8 @@ class Session:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.path = Path(str(config["model_path"]))
-        self.model: Model = load(self.path, threads=self.threads)
-        self.metadata = {p.key: p.value for p in self.model.file.proto.metadata_props}
+        self.model: Model = load(self.path, target="cpu", threads=self.threads)
+        self.metadata = self.model.metadata
 
     def __call__(self, batch: Array) -> list[Array]:
         name = self.get_input_names()[0]
@@ -61,7 +62,7 @@ class Session:
         return key in self.metadata
 
     def get_character_list(self, key: str = "character") -> list[str]:
-        return self.metadata[key].splitlines()
+        return str(self.metadata[key]).splitlines()
 
 
 def models() -> tuple[Path, Path, Path]:
@@ -124,7 +125,7 @@ def annotate(picture: Array, lines: list[Line], path: Path) -> None:
     margin = 44
     shown = cv2.copyMakeBorder(shown, 0, 0, margin, 0, cv2.BORDER_CONSTANT, value=(255, 255, 255))
     for number, line in enumerate(lines, 1):
-        corners = np.int32(line.box * scale + (margin, 0))  # type: ignore[call-overload]
+        corners = np.asarray(line.box * scale + (margin, 0)).astype(np.int32)
         cv2.polylines(shown, [corners], True, (40, 120, 0), 2, cv2.LINE_AA)
         left, middle = int(corners[:, 0].min()), int(corners[:, 1].mean())
         cv2.line(shown, (margin - 8, middle), (left, middle), (40, 120, 0), 1, cv2.LINE_AA)

@@ -1,0 +1,70 @@
+"""The command `jumar enable`: options in, the job, and what goes to stdout.
+
+In: arguments.  Out: `Options` for job.py; with --json one JSON document on stdout and everything else on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from jumar.base import ToolError
+from jumar.tools.enable.console import Teller
+from jumar.tools.enable.example import EXAMPLES
+from jumar.tools.enable.inputs import parse_dim, parse_input
+from jumar.tools.enable.job import Options, enable
+
+
+@click.command()
+@click.argument("model", required=False, type=click.Path(path_type=Path))
+@click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE.npy|SHAPE", help="Values of an input, or its shape: x=photo.npy, x=1,3,224,224.")
+@click.option("--dim", "-d", "dims", multiple=True, metavar="NAME=NUMBER", help="Size of a free dimension: batch=1.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for report, stages and package.  [default: jumar-out/MODEL]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout; progress goes to stderr.")
+@click.option("--threads", type=click.IntRange(0), default=0, help="Threads; 0 means the cores that this process may use.")
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Runs that are timed.")
+@click.option("--no-numerics", is_flag=True, help="Leave out the comparison with the reference, which runs in NumPy.")
+@click.option("--example", type=click.Choice(sorted(EXAMPLES)), help="Take a bundled example in place of MODEL.")
+@click.option("--picture", type=click.Path(path_type=Path), help="With --example ocr: read this picture.")
+def command(
+    model: Path | None,
+    inputs: tuple[str, ...],
+    dims: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    threads: int,
+    runs: int,
+    no_numerics: bool,
+    example: str | None,
+    picture: Path | None,
+) -> None:
+    """Take MODEL (an ONNX file) through every layer: import, graph engine, operators, kernels, memory plan, runtime; verify it against
+    a reference, time it, and write a report that explains each layer."""
+    teller = Teller(quiet=as_json)
+    if example and model:
+        raise ToolError(f"enable: either MODEL or --example must be given, got both: {model} and {example}", code="enable-model")
+    if example:
+        with teller.running():
+            document = EXAMPLES[example](out or Path("jumar-out") / example, picture, teller, threads, runs, not no_numerics)
+    else:
+        if model is None:
+            raise ToolError(
+                "enable: MODEL must be given, got none", hint="jumar enable model.onnx, or jumar enable --example ocr", code="enable-model"
+            )
+        options = Options(
+            model,
+            out or Path("jumar-out") / (model.stem or "model"),
+            tuple(map(parse_input, inputs)),
+            tuple(map(parse_dim, dims)),
+            threads,
+            runs,
+            not no_numerics,
+        )
+        with teller.running():
+            document = enable(options, teller).as_json()
+    if as_json:
+        json.dump(document, sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")

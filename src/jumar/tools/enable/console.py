@@ -1,0 +1,128 @@
+"""The layers on the terminal, as each is done.
+
+In: facts.  Out: lines on stdout (stderr with --json), and while something runs, which layer it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from jumar.tools.enable.facts import (
+    CompileFact,
+    Environment,
+    MemoryFact,
+    MissedFusion,
+    ModelFact,
+    NumericsFact,
+    PassFact,
+    SpeedFact,
+)
+from jumar.tools.enable.page import did_text
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text
+
+LAYERS = ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "report")
+PAD = 15
+
+
+class Teller:
+    """Says what is going on.   quiet: everything goes to stderr, stdout is for JSON."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.console = Console(stderr=quiet, highlight=False, soft_wrap=True)
+        self.progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("layer {task.fields[layer]}/" + str(len(LAYERS))),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("", total=1.0, layer=0)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While open, the line at the bottom shows the layer that is being worked on."""
+        with self.progress:
+            yield
+
+    def working(self, layer: str, text: str) -> None:
+        """What is being done now."""
+        self.progress.update(self.task, description=text, layer=LAYERS.index(layer) + 1, completed=0.0, total=1.0)
+
+    def part(self, done: int, of: int) -> None:
+        """How far it is."""
+        self.progress.update(self.task, completed=done / of)
+
+    def line(self, name: str, text: str, style: str = "") -> None:
+        """One line; the name stands in the margin, at the first line of a layer only."""
+        from rich.markup import escape
+
+        body = f"[{style}]{escape(text)}[/]" if style else escape(text)
+        self.console.print(f"[bold]{escape(name):{PAD}}[/]{body}")
+
+    # ------------------------------------------------------------------ the layers
+    def environment(self, e: Environment) -> None:
+        self.line("environment", f"{e.cpu}, {e.cores} core{'s' * (e.cores != 1)}, {e.vector_bits}-bit vectors ({e.instruction_set}), {nbytes_text(e.memory_nbytes)}")
+        self.line("", f"{e.npu} (looked in {len(e.looked)} places; the report lists them)")
+
+    def model(self, m: ModelFact) -> None:
+        shown = ", ".join(f"{count} {name}" for name, count in m.operators[:6])
+        more = f" and {len(m.operators) - 6} more kinds" if len(m.operators) > 6 else ""
+        self.line("model", f"{m.file}: {m.node_count} operators ({shown}{more}), {count_text(m.parameters)} parameters")
+        for i in m.inputs:
+            chosen = f" -> {i.chosen}" if i.chosen != i.declared else ""
+            self.line("", f"input {i.name}: {i.declared}{chosen}, {i.source}")
+        for d in m.dims:
+            self.line("", f"free dimension {d.name} = {d.value} ({d.why})")
+
+    def passes(self, passes: tuple[PassFact, ...], missed: tuple[MissedFusion, ...]) -> None:
+        shown = [p for p in passes if p.before != p.after or p.did]
+        for at, p in enumerate(shown):
+            self.line("graph engine" if at == 0 else "", f"{p.name:14}{p.before:5} -> {p.after:<5}{did_text(p.did)}")
+        for m in missed[:5]:
+            self.line("", f"not fused: {m.producer} into {m.consumer} ({nbytes_text(m.nbytes)}): {m.why}")
+
+    def warnings(self, warnings: tuple[str, ...]) -> None:
+        for w in warnings:
+            self.line("", f"warning: {w}", "yellow")
+
+    def compiled(self, c: CompileFact) -> None:
+        self.line("compile time", f"{ms_text(c.cold_s * 1e3)} cold, {ms_text(c.cached_s * 1e3)} from the cache; {c.steps} steps on {c.kernels} kernels")
+
+    def memory(self, m: MemoryFact) -> None:
+        self.line(
+            "memory",
+            f"tensors {nbytes_text(m.total_nbytes)} in an arena of {nbytes_text(m.peak_nbytes)} ({m.saving_percent:.1f} % saved; lower bound "
+            f"{nbytes_text(m.bound_nbytes)}, plan at {m.over_bound:.3f} of it), constants {nbytes_text(m.constants_nbytes)}",
+        )
+
+    def numerics(self, n: NumericsFact) -> None:
+        for at, o in enumerate(n.outputs[:8]):
+            verdict = "agrees" if o.within else "DIFFERS"
+            self.line(
+                "numerics" if at == 0 else "",
+                f"{o.name}: {o.type} {verdict}: max abs error {o.max_abs:.2g}, relative {o.max_rel:.2g}",
+                "" if o.within else "red",
+            )
+        if len(n.outputs) > 8:
+            self.line("", f"and {len(n.outputs) - 8} more outputs, {sum(o.within for o in n.outputs[8:])} of them agree")
+        if n.drift:
+            self.line("", f"first node that drifts: {n.drift.node} at {n.drift.place}: {n.drift.max_abs:.2g}", "red")
+
+    def speed(self, s: SpeedFact) -> None:
+        self.line(
+            "speed",
+            f"median {ms_text(s.median_ms)} (p10 {ms_text(s.p10_ms)}, p90 {ms_text(s.p90_ms)}, {s.runs} runs, {s.threads} "
+            f"thread{'s' * (s.threads != 1)}), {s.per_s:.4g} runs/s",
+        )
+        if s.flops:
+            self.line("", f"{s.gflops_per_s:.4g} Gflop/s, {s.percent_of_peak:.0f} % of the {s.peak_gflops_per_s:.4g} Gflop/s measured on this machine")
+        for step in s.costliest():
+            share = 100 * step.time_ms / s.steps_ms if s.steps_ms else 0.0
+            rate = f", {step.gflops_per_s:.3g} Gflop/s" if step.flops else ""
+            self.line("", f"{share:5.1f} %  {ms_text(step.time_ms):>8}  {step.label}{rate}  {step.place}")

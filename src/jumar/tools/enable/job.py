@@ -1,0 +1,255 @@
+"""`jumar enable`: one model through every layer, each explained.
+
+In: `Options`.  Out: `Report`, and a folder with report.html, report.json, stages/ and model.jmr.  The folder appears when it is
+complete: everything is written beside it first, so that a stop in the middle leaves nothing half-written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jumar.base import Array, ToolError, type_of
+from jumar.compiler import Compiled, compile
+from jumar.device import usable_cores
+from jumar.frontend import Model, load
+from jumar.ir import Graph
+from jumar.runtime import save_package
+from jumar.tools.enable import speed
+from jumar.tools.enable.compile_time import compile_times
+from jumar.tools.enable.console import Teller
+from jumar.tools.enable.environment import find_environment
+from jumar.tools.enable.facts import Block, CompileFact, InputFact, MemoryFact, MissedFusion, NumericsFact, PassFact, Report
+from jumar.tools.enable.graphs import boxes, kind, owners
+from jumar.tools.enable.inputs import Chosen, Wanted, choose
+from jumar.tools.enable.model import declared_inputs, describe
+from jumar.tools.enable.numerics import verify
+from jumar.tools.enable.page import page
+from jumar.tools.enable.pieces import Piece, Pieces, compile_pieces
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for.   arrays: inputs that are at hand already, before files and made-up ones."""
+
+    model: Path
+    out: Path
+    inputs: tuple[Wanted, ...] = ()
+    dims: tuple[tuple[str, int], ...] = ()
+    threads: int = 0
+    runs: int = 30
+    numerics: bool = True
+    title: str = ""
+    arrays: tuple[tuple[str, Array], ...] = ()
+    source: str = ""
+
+
+def enable(options: Options, teller: Teller) -> Report:
+    """The report; everything is written before it returns."""
+    with whole_folder(options.out) as folder, setting(JUMAR_SAVE_GRAPHS=str(folder / "stages"), MS_DEV_SAVE_GRAPHS="0"):
+        threads = options.threads or usable_cores()
+        teller.working("environment", "looking at the machine")
+        environment = find_environment()
+        teller.environment(environment)
+
+        teller.working("model", f"reading {options.model.name}")
+        with setting(JUMAR_CACHE="0"):
+            model = load(options.model, target="cpu", threads=threads)
+        chosen = _inputs(model, options)
+        facts = describe(options.model, model, chosen)
+        teller.model(facts)
+        report = Report(options.title or options.model.name, environment, facts)
+
+        teller.working("graph engine", "compiling")
+        with setting(JUMAR_CACHE="0"):  # afresh, so that there is something to tell
+            built = compile_pieces(model, chosen.arrays, threads=threads)
+        pieces = built.pieces
+        outputs = [np.asarray(o) for o in model.run(None, chosen.arrays)]
+        report = replace(report, **_graph_engine(pieces), warnings=(*model.warnings, *_warnings(built)))
+        teller.passes(report.passes, report.missed)
+        teller.warnings(report.warnings)
+
+        teller.working("compile time", "compiling again in new processes, with an empty cache and a full one")
+        cold, cached = compile_times(options.model, chosen.arrays, threads=threads)
+        report = replace(report, compile=_compile_fact(pieces, cold, cached), memory=_memory(pieces))
+        assert report.compile is not None, "it was made in the line above"
+        teller.compiled(report.compile)
+        if report.memory:
+            teller.memory(report.memory)
+
+        if options.numerics:
+            teller.working("numerics", "running the reference: NumPy, node by node")
+            report = replace(report, numerics=_numerics(pieces, [p.name for p in model.outputs], outputs, teller))
+            assert report.numerics is not None, "it was made in the line above"
+            teller.numerics(report.numerics)
+
+        teller.working("speed", "measuring")
+        run = lambda: model.run(None, chosen.arrays)  # noqa: E731
+        parts = [speed.Piece(p.instance, p.inputs, _kinds(p)) for p in pieces]
+        report = replace(report, speed=speed.measure_speed(run, parts, runs=options.runs, threads=threads, tick=teller.part))
+        assert report.speed is not None, "it was made in the line above"
+        teller.speed(report.speed)
+
+        teller.working("report", "writing")
+        report = _write(report, built, folder, options.out)
+        for kind_of_file, where in report.files.items():
+            teller.line("written" if kind_of_file == "report" else "", f"{kind_of_file}: {where}")
+    return report
+
+
+def _inputs(model: Model, options: Options) -> Chosen:
+    if options.arrays:
+        arrays = dict(options.arrays)
+        ports = {p.name: p for p in model.inputs}
+        facts = tuple(InputFact(n, str(ports[n].type), str(type_of(a)), options.source) for n, a in arrays.items())
+        return Chosen(arrays, facts, ())
+    return choose(declared_inputs(model, list(options.inputs)), options.inputs, dict(options.dims))
+
+
+# ---------------------------------------------------------------------- layers
+def _graph_engine(pieces: Sequence[Piece]) -> dict[str, Any]:
+    """Passes of all pieces, added up by their place in the order; refusals; the picture."""
+    passes: list[PassFact] = []
+    for parts in zip(*(p.compiled.report.passes for p in pieces), strict=False):
+        did: dict[str, Any] = {}
+        for part in parts:
+            for key, value in part.facts.items():
+                did[key] = did[key] + value if isinstance(value, int) and isinstance(did.get(key), int) else value
+        passes.append(
+            PassFact(parts[0].name, sum(p.before for p in parts), sum(p.after for p in parts), 1e3 * sum(p.seconds for p in parts), did)
+        )
+    refusals = sorted((r for p in pieces for r in p.compiled.report.refusals), key=lambda r: -r.nbytes)
+    missed = tuple(MissedFusion(r.producer, r.consumer, r.nbytes, r.reason) for r in refusals[:20])
+    return {"passes": tuple(passes), "missed": missed, "graph": boxes([p.compiled.graph for p in pieces if p.compiled.graph])}
+
+
+def _warnings(built: Pieces) -> tuple[str, ...]:
+    found = []
+    host = sorted({name for p in built.pieces for name in p.compiled.report.host})
+    if host:
+        found.append(f"{len(host)} kind{'s' * (len(host) != 1)} of operator without native code, run on the host in NumPy: {', '.join(host)}")
+    if len(built.pieces) > 1 or built.hosts:
+        between = f", with {', '.join(built.hosts)} in Python between them" if built.hosts else ""
+        found.append(f"the model is cut into {len(built.pieces)} native pieces, where values decide how to go on{between}")
+    return tuple(found)
+
+
+def _compile_fact(pieces: Sequence[Piece], cold: float, cached: float) -> CompileFact:
+    stages: dict[str, float] = {}
+    for p in pieces:
+        for name, seconds in p.compiled.report.seconds.items():
+            if name != "total":
+                stages[name] = stages.get(name, 0.0) + seconds
+    return CompileFact(
+        cold,
+        cached,
+        sum(p.compiled.report.kernels for p in pieces),
+        sum(len(p.compiled.program.steps) for p in pieces),
+        tuple(sorted({name for p in pieces for name in p.compiled.report.host})),
+        stages,
+    )
+
+
+def _memory(pieces: Sequence[Piece]) -> MemoryFact | None:
+    """The largest piece's plan, since pieces run one after another; the sums are over all."""
+    plans = [p.compiled.report.plan for p in pieces if p.compiled.report.plan]
+    if not plans:
+        return None
+    largest = max(plans, key=lambda plan: plan.nbytes)
+    blocks = tuple(
+        Block(life.label, offset, life.nbytes, life.first, life.last) for life, offset in zip(largest.lives, largest.offsets, strict=True)
+    )
+    constants = sum(p.compiled.program.constants.nbytes for p in pieces)
+    return MemoryFact(largest.total_nbytes, largest.nbytes, largest.bound, constants, largest.live_nbytes, blocks)
+
+
+def _numerics(pieces: Sequence[Piece], names: Sequence[str], outputs: Sequence[Array], teller: Teller) -> NumericsFact:
+    """Every piece against the reference on the inputs that it got; one piece: the model's own outputs under their names."""
+    found: list[NumericsFact] = []
+    for number, p in enumerate(pieces):
+        teller.part(number, len(pieces))
+        got = p.instance.run(list(p.inputs))
+        labels = list(p.graph.output_names) or [f"output {i}" for i in range(len(got))]
+        if len(pieces) == 1 and len(names) == len(got):
+            labels = list(names)
+        elif len(pieces) > 1:
+            labels = [f"piece {number}: {label}" for label in labels]
+        found.append(verify(p.graph, p.inputs, labels, got, _run_graph))
+    if not found:
+        return NumericsFact("nothing: the outputs are constants", "", (), None, 0.0)
+    drift = next((f.drift for f in found if f.drift), None)
+    return replace(found[0], outputs=tuple(o for f in found for o in f.outputs), drift=drift, time_s=sum(f.time_s for f in found))
+
+
+def _run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    with setting(JUMAR_SAVE_GRAPHS=""):
+        return compile(graph).instance().run(list(inputs))
+
+
+def _kinds(piece: Piece) -> dict[int, str]:
+    return {i: kind(node.op) for i, node in enumerate(owners(piece.compiled))}
+
+
+# ---------------------------------------------------------------------- files
+def _write(report: Report, built: Pieces, folder: Path, out: Path) -> Report:
+    pieces = built.pieces
+    files = {"report": str(out / "report.html"), "figures": str(out / "report.json"), "stages": str(out / "stages")}
+    if len(pieces) == 1 and not built.hosts and not pieces[0].compiled.program.host_steps:
+        save_package(folder / "model.jmr", [pieces[0].compiled.program], name=report.title)
+        files["package"] = str(out / "model.jmr")
+    else:
+        why = "it needs the host between native pieces" if len(pieces) != 1 or built.hosts else "operators run on the host"
+        report = replace(report, warnings=(*report.warnings, f"no package was written: {why}, and a package stands on native code alone"))
+    report = replace(report, files=files)
+    (folder / "report.json").write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "report.html").write_text(page(report), encoding="utf-8")
+    return report
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place when the block ends well, and vanishes when it does not."""
+    out = out.absolute()
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "report.json").is_file())):
+        raise ToolError(
+            f"--out: {out} must be new, empty, or written by `jumar enable`, got {'a folder with other files' if out.is_dir() else 'a file'}",
+            hint="name another folder",
+            code="out-folder",
+        )
+    folder = out.with_name(f".{out.name}.{os.getpid()}.part")
+    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ToolError(f"--out: {out.parent} must be a folder that can be written to, got {error.strerror}", code="out-folder") from error
+    try:
+        yield folder
+        if out.exists():
+            out.rename(old)
+        folder.rename(out)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def setting(**environment: str) -> Iterator[None]:
+    """Settings for a while, by their environment names."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
