@@ -28,7 +28,9 @@ def test_a_damaged_entry_counts_as_absent_and_is_removed(damage: str, tmp_path: 
     store.put(KEY, bytes(range(256)))
     path = store.path(KEY)
     raw = path.read_bytes()
-    changed = {"flip": raw[:-9] + b"!" + raw[-8:], "cut": raw[:-1], "grow": raw + b"x", "foreign": b"PK\x03\x04" + raw, "empty": b""}[damage]
+    changed = {"flip": raw[:-9] + b"!" + raw[-8:], "cut": raw[:-1], "grow": raw + b"x", "foreign": b"PK\x03\x04" + raw, "empty": b""}[
+        damage
+    ]
     path.write_bytes(changed)
     assert store.get(KEY) is None and not path.exists()
 

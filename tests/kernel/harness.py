@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from jumar.kernel import Kernel, compile_text, emit
 from jumar.runtime import Code, link
 
 
-@lru_cache(maxsize=None)
+@cache
 def _linked(text: str, name: str, target: Target) -> Code:
     return link({name: compile_text(text, name, target).object_bytes})
 

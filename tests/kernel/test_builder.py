@@ -12,14 +12,15 @@ from jumar.device import Target, can_execute_here, host, named
 from jumar.kernel import Builder, Kernel, Value
 from tests.kernel.harness import address, call
 
-TARGETS = [host(), *(t for n in ("x86-64-v3", "x86-64-v2", "x86-64") if can_execute_here(t := named(n)) and host().architecture == "x86_64")]
+TARGETS = [
+    host(),
+    *(t for n in ("x86-64-v3", "x86-64-v2", "x86-64") if can_execute_here(t := named(n)) and host().architecture == "x86_64"),
+]
 NAMES = ["host", "x86-64-v3", "x86-64-v2", "x86-64"]
 on_targets = pytest.mark.parametrize("target", TARGETS, ids=NAMES[: len(TARGETS)])
 
 
-def elementwise(
-    function: Callable[..., Value], dtypes: list[DType], result: DType, lanes: int = 8, name: str = "elementwise"
-) -> Kernel:
+def elementwise(function: Callable[..., Value], dtypes: list[DType], result: DType, lanes: int = 8, name: str = "elementwise") -> Kernel:
     """A kernel that maps `function` over arrays whose length is a multiple of the lanes."""
     k = Builder(name)
     inputs = [k.pointer(f"x{i}", d) for i, d in enumerate(dtypes)]
@@ -91,7 +92,9 @@ def test_narrow_floats_round_to_even_and_keep_what_is_special(target: Target) ->
     rng = np.random.default_rng(1)
     x = rng.integers(0, 1 << 32, 1 << 14, dtype=np.uint64).astype(np.uint32).view(np.float32)
     near = (rng.integers(0, 1 << 16, 1 << 12) * 2.0**-25).astype(np.float32)  # among f16's subnormals and their halves
-    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 65504, 65519.99, 65520, 6e-8, 2.9802322e-8, 2.9802326e-8, 3.3895314e38], np.float32)
+    special = np.array(
+        [np.inf, -np.inf, np.nan, 0.0, -0.0, 65504, 65519.99, 65520, 6e-8, 2.9802322e-8, 2.9802326e-8, 3.3895314e38], np.float32
+    )
     x = np.concatenate([x, near, special, np.zeros(4, np.float32)])
     for to in (f16, bf16):
         with np.errstate(all="ignore"):
@@ -160,7 +163,9 @@ def test_arithmetic_and_comparison_are_numpys(target: Target) -> None:
             actual = mapped(ours, a, b, result=dtype, target=target)
             np.testing.assert_array_equal(actual, expected, err_msg=f"{name} of {dtype}")
         for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-            operator = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[name]
+            operator = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}[
+                name
+            ]
             actual = mapped(lambda k, p, q, name=name: k.compare(name, p, q), a, b, result=bool_, target=target)
             np.testing.assert_array_equal(actual, operator(a, b), err_msg=f"{name} of {dtype}")
 

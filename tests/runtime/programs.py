@@ -45,10 +45,23 @@ def chain(length: int = 5, n: int = 64, chunks: int = 8, serial: bool = False) -
     constants.view(np.float32)[:] = np.arange(n)
     places = [Ref("input:0"), *(Ref("arena", (i % 2) * 4 * n) for i in range(length - 1)), Ref("output:0")]
     steps = tuple(
-        Step("scaled", (places[i], Ref("constant"), places[i + 1], word(2.0), n // chunks), chunks, f"step{i}", f"net.py:{i}", 2 * n, 12 * n, serial)
+        Step(
+            "scaled",
+            (places[i], Ref("constant"), places[i + 1], word(2.0), n // chunks),
+            chunks,
+            f"step{i}",
+            f"net.py:{i}",
+            2 * n,
+            12 * n,
+            serial,
+        )
         for i in range(length)
     )
-    return check(Program("chain", (Port("x", type),), (Port("y", type),), steps, {"scaled": kernels()["scaled"]}, constants, 8 * n, target="x86_64-test"))
+    return check(
+        Program(
+            "chain", (Port("x", type),), (Port("y", type),), steps, {"scaled": kernels()["scaled"]}, constants, 8 * n, target="x86_64-test"
+        )
+    )
 
 
 def chain_expected(x: np.ndarray, length: int = 5) -> np.ndarray:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,7 +32,9 @@ def test_steps_see_all_of_the_step_before_them(threads: int, chunks: int) -> Non
 
 def _marked(chunks: int, serial: bool) -> np.ndarray:
     type = TensorType((chunks,), i64)
-    program = Program("mark", (), (Port("tid", type),), (Step("mark", (Ref("output:0"),), chunks, serial=serial),), {"mark": kernels()["mark"]})
+    program = Program(
+        "mark", (), (Port("tid", type),), (Step("mark", (Ref("output:0"),), chunks, serial=serial),), {"mark": kernels()["mark"]}
+    )
     return Instance(program, threads=3).run([])[0]
 
 
@@ -53,7 +56,9 @@ def test_steps_without_a_barrier_may_overlap_and_the_next_barrier_waits_for_all(
     n, type = 64, TensorType((64,), f32)
     first = [Step("scaled", (Ref("input:0"), Ref("input:0"), Ref("arena", 256 * i), word(i), 64), 1, barrier=i == 0) for i in range(4)]
     last = Step("scaled", (Ref("arena", 256), Ref("arena", 768), Ref("output:0"), word(1.0), n // 8), 8)
-    program = check(Program("overlap", (Port("x", type),), (Port("y", type),), (*first, last), {"scaled": kernels()["scaled"]}, arena_nbytes=1024))
+    program = check(
+        Program("overlap", (Port("x", type),), (Port("y", type),), (*first, last), {"scaled": kernels()["scaled"]}, arena_nbytes=1024)
+    )
     instance = Instance(program, threads=2)
     for _ in range(300):
         np.testing.assert_allclose(instance.run([X])[0], X * 6, rtol=1e-6)
@@ -63,7 +68,9 @@ def test_steps_without_a_barrier_may_overlap_and_the_next_barrier_waits_for_all(
 def test_scratch_belongs_to_one_thread(threads: int) -> None:
     x_type, y_type = TensorType((1000,), f32), TensorType((64,), f32)
     step = Step("scratch", (Ref("input:0"), Ref("output:0"), 1000, Ref("scratch")), 64)
-    program = Program("scratch", (Port("x", x_type),), (Port("y", y_type),), (step,), {"scratch": kernels()["scratch"]}, scratch_nbytes=4096)
+    program = Program(
+        "scratch", (Port("x", x_type),), (Port("y", y_type),), (step,), {"scratch": kernels()["scratch"]}, scratch_nbytes=4096
+    )
     instance = Instance(program, threads=threads)
     for _ in range(50):
         np.testing.assert_array_equal(instance.run([np.ones(1000, np.float32)])[0], 1000 * (1 + np.arange(64, dtype=np.float32)))
@@ -94,7 +101,7 @@ def test_host_steps_run_between_native_ones() -> None:
         np.testing.assert_array_equal(instance.run([X])[0], (-(X * 2 + b) * 2 + b) * 2 + b)
     times = instance.profile([X])
     assert [t.kernel for t in times] == ["scaled", "host negate", "scaled", "scaled"]
-    assert all(a.end_us <= b.end_us for a, b in zip(times, times[1:], strict=False))
+    assert all(a.end_us <= b.end_us for a, b in pairwise(times))
     with pytest.raises(RuntimeFault, match="every step must have native code here, got host step negate"):
         Instance(changed)
 
@@ -190,7 +197,7 @@ def test_a_profile_has_every_step_in_order_with_its_threads() -> None:
     times = instance.profile([X])
     assert [t.name for t in times] == ["step0", "step1", "step2", "step3"]
     assert all(t.us >= 0 and 1 <= len(t.threads) <= 2 and t.flops == 128 for t in times)
-    assert all(a.start_us <= b.start_us for a, b in zip(times, times[1:], strict=False))
+    assert all(a.start_us <= b.start_us for a, b in pairwise(times))
     np.testing.assert_array_equal(instance.run([X])[0], chain_expected(X, 4))
 
 

@@ -44,17 +44,18 @@ def test_no_flipped_bit_passes_and_none_crashes() -> None:
     raw = dump(chain(2))
     chooser = random.Random(0)
     places = {*range(80 * 8), *(chooser.randrange(8 * len(raw)) for _ in range(3000))}
-    accepted = 0
+    accepted, codes = 0, set()
     for bit in sorted(places):
         changed = bytearray(raw)
         changed[bit // 8] ^= 1 << bit % 8
         try:
             again = load(bytes(changed))
         except RuntimeFault as error:
-            assert error.code in ("program-damaged", "text-syntax")
+            codes.add(error.code)
         else:
             accepted += 1  # padding between the parts means nothing
             assert dump(again) == raw
+    assert codes == {"program-damaged"}
     assert accepted < 200
 
 
@@ -66,7 +67,12 @@ def test_a_shortened_file_is_refused(cut: int) -> None:
 
 def test_a_header_that_lies_is_refused_even_with_the_right_checksum() -> None:
     raw = dump(chain(2))
-    for old, new in ((b'"arena",0', b'"arena",9'), (b'"input:0"', b'"input:7"'), (b'"kernels":["scaled"]', b'"kernels":["scalex"]'), (b'"arena":512', b'"arena":-12')):
+    for old, new in (
+        (b'"arena",0', b'"arena",9'),
+        (b'"input:0"', b'"input:7"'),
+        (b'"kernels":["scaled"]', b'"kernels":["scalex"]'),
+        (b'"arena":512', b'"arena":-12'),
+    ):
         changed = raw.replace(old, new)
         assert changed != raw and len(changed) == len(raw)
         length = int.from_bytes(raw[8:16], "little")

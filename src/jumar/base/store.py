@@ -58,7 +58,7 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(seal(body))
-            os.replace(temporary, path)  # no fsync: after a crash of the machine the checksum tells
+            temporary.replace(path)  # no fsync: after a crash of the machine the checksum tells
         except OSError:
             with contextlib.suppress(OSError):
                 temporary.unlink()

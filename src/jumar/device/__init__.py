@@ -4,4 +4,16 @@ from jumar.device.ascend import Cann, find_cann
 from jumar.device.cpu import FEATURES, can_execute_here, host, memory_nbytes, missing_features, named, pin, usable_cores
 from jumar.device.target import Target
 
-__all__ = ["FEATURES", "Cann", "Target", "can_execute_here", "find_cann", "host", "memory_nbytes", "missing_features", "named", "pin", "usable_cores"]
+__all__ = [
+    "FEATURES",
+    "Cann",
+    "Target",
+    "can_execute_here",
+    "find_cann",
+    "host",
+    "memory_nbytes",
+    "missing_features",
+    "named",
+    "pin",
+    "usable_cores",
+]

@@ -13,8 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_FOLDERS = ("/usr/local/Ascend/cann", "/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/nnae/latest", "/usr/local/Ascend/nnrt/latest")
-_VERSION_FILES = ("version.cfg", "version.info", "compiler/version.info", "runtime/version.info", "ascend_toolkit_install.info", "*/ascend_toolkit_install.info")
+_FOLDERS = (
+    "/usr/local/Ascend/cann",
+    "/usr/local/Ascend/ascend-toolkit/latest",
+    "/usr/local/Ascend/nnae/latest",
+    "/usr/local/Ascend/nnrt/latest",
+)
+_VERSION_FILES = (
+    "version.cfg",
+    "version.info",
+    "compiler/version.info",
+    "runtime/version.info",
+    "ascend_toolkit_install.info",
+    "*/ascend_toolkit_install.info",
+)
 
 
 @dataclass(frozen=True)

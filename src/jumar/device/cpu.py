@@ -10,6 +10,7 @@ import os
 import platform
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from jumar.base import DeviceError, config
 from jumar.device.target import Target
@@ -24,7 +25,9 @@ def host() -> Target:
 
 @lru_cache(maxsize=8)
 def _host(cpu: str, features: str) -> Target:
-    import llvmlite.binding as llvm  # heavy, and a deployed package that has its code runs without
+    import llvmlite.binding  # heavy, and a deployed package that has its code runs without
+
+    llvm: Any = llvmlite.binding  # untyped
 
     machine = platform.machine().lower()
     if machine not in ("x86_64", "amd64", "aarch64", "arm64"):

@@ -2,8 +2,9 @@
 
 from jumar.kernel import math
 from jumar.kernel.builder import Builder, Value, Variable
+from jumar.kernel.emit import emit
 from jumar.kernel.ir import Const, Kernel, Name, Param, Type, statements
-from jumar.kernel.llvm import CompiledKernel, assembly, compile_kernel, compile_kernels, compile_text, emit, kernel_key
+from jumar.kernel.llvm import CompiledKernel, assembly, compile_kernel, compile_kernels, compile_text, kernel_key
 
 __all__ = [
     "Builder", "CompiledKernel", "Const", "Kernel", "Name", "Param", "Type", "Value", "Variable",

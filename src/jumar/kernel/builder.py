@@ -42,7 +42,6 @@ from jumar.kernel.ir import (
 )
 
 
-
 class Value:
     """A value of the kernel that is being built.   Overloads + - * / // % & | ^ << >> ~ and comparisons, elementwise.
 
@@ -364,8 +363,12 @@ class Builder:
 
     def _refuse(self, op: str, type: Type) -> None:
         if type.pointer:
-            raise KernelError(f"kernel {self.name}: {op} must be of numbers, got {type}", hint="k.offset moves a pointer", code="kernel-operand")
-        raise KernelError(f"kernel {self.name}: {op} must be in f32 or f64, got {type}", hint="k.convert(value, f32)", code="kernel-operand")
+            raise KernelError(
+                f"kernel {self.name}: {op} must be of numbers, got {type}", hint="k.offset moves a pointer", code="kernel-operand"
+            )
+        raise KernelError(
+            f"kernel {self.name}: {op} must be in f32 or f64, got {type}", hint="k.convert(value, f32)", code="kernel-operand"
+        )
 
     def add(self, a: Value | Number, b: Value | Number) -> Value:
         """a + b"""
@@ -598,7 +601,7 @@ class Builder:
         bits = self.bitcast(single, u32)
         above = self.abs(back) > self.abs(value)
         odd = self.select(above, bits - 1, bits) | 1
-        inexact = (back != value) & (back == back) & (self.abs(back) != float("inf"))
+        inexact = (back != value) & ~self.is_nan(back) & (self.abs(back) != float("inf"))
         return self.bitcast(self.select(inexact, odd, bits), f32)
 
     def _to_bf16(self, single: Value) -> Value:
@@ -692,14 +695,22 @@ class Builder:
         return self.let(type, "load_masked", (*args, self.value_like(mask, Type(bool_, lanes)).operand), (align,))
 
     def store(
-        self, value: Value | Number, pointer: Value, offset: Value | Number = 0, mask: Value | None = None, aligned: bool = False, nontemporal: bool = False
+        self,
+        value: Value | Number,
+        pointer: Value,
+        offset: Value | Number = 0,
+        mask: Value | None = None,
+        aligned: bool = False,
+        nontemporal: bool = False,
     ) -> None:
         """Writes the value at `pointer + offset` elements.   nontemporal (past the caches) means aligned, too."""
         dtype = self._pointer(pointer).dtype
         if not isinstance(value, Value):
             value = self.const(value, dtype, mask.lanes if mask is not None else 1)
         if value.dtype is not dtype:
-            raise KernelError(f"kernel {self.name}: store must be of {dtype}, got {value.type}", hint=f"k.convert(value, {dtype})", code="kernel-operand")
+            raise KernelError(
+                f"kernel {self.name}: store must be of {dtype}, got {value.type}", hint=f"k.convert(value, {dtype})", code="kernel-operand"
+            )
         align = min(64, dtype.nbytes * value.lanes) if aligned or nontemporal else dtype.nbytes
         lanes_on = None if mask is None else self.value_like(mask, Type(bool_, value.lanes)).operand
         self.emit(Store(value.operand, pointer.operand, self.index(offset).operand, lanes_on, align, nontemporal))

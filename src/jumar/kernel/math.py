@@ -192,9 +192,7 @@ def erf(k: Builder, x: Value) -> Value:
     near = polynomial(k, s, (-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1))
     near = k.fma(near, x, x)
     c = _at_most(k, t, 4.0)
-    far = polynomial(
-        k, c, (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1)
-    )
+    far = polynomial(k, c, (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1))
     far = k.copy_sign(1.0 - exp(k, k.fma(far, c, -c)), x)
     return k.select(t > 0.927734375, far, near)
 
@@ -275,11 +273,11 @@ def pow(k: Builder, x: Value, y: Value) -> Value:
     limited = k.select(product > 200.0, 200.0, k.select(product < -200.0, -200.0, product))
     result = k.convert(_exp_double(k, limited), f32)
     result = k.select(plain, result, k.select((a > 1.0) ^ (y < 0.0), _INF, 0.0))  # of 0 and of infinity
-    result = k.select((a == 1.0) & (y == y), 1.0, result)
+    result = k.select((a == 1.0) & ~k.is_nan(y), 1.0, result)
     integer = k.trunc(y) == y
     odd = integer & (k.trunc(y * 0.5) * 2.0 != y) & (k.abs(y) < _INF)
     result = k.select(odd, k.copy_sign(result, x), result)
-    result = k.select((x < 0.0) & (x > -_INF) & ~integer & (y == y), float("nan"), result)
+    result = k.select((x < 0.0) & (x > -_INF) & ~integer & ~k.is_nan(y), float("nan"), result)
     result = k.select(k.is_nan(x) | k.is_nan(y), x + y, result)
     return k.select((y == 0.0) | (x == 1.0), 1.0, result)
 

@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,13 +82,13 @@ class _Context:
 
     arena: Array
     scratch: Array
+    held: Array  # the bytes of `words`, which does not own them
     words: Any  # ctypes array of int64: the args of all steps
     table: Any
     counters: Any
     context: Any
     address: int
     ports: list[list[Any]]
-    host_inputs: list[list[Array | tuple[int, View]]] = field(default_factory=list)
 
 
 class Instance:
@@ -137,10 +137,8 @@ class Instance:
         except IndexError:
             context = self._context()
         try:
-            words, ports, i = context.words, context.ports, 0
-            for array in arrays:
-                port = ports[i]
-                i += 1
+            words = context.words
+            for array, port in zip(arrays, context.ports, strict=True):
                 address = _address(array)
                 if address != port[0]:
                     port[0] = address
@@ -281,7 +279,8 @@ class Instance:
             words += [0] * (-len(words) % 8)  # each step's words start a cache line
         held = allocate(8 * len(words))
         store = (ctypes.c_int64 * max(1, len(words))).from_address(held.ctypes.data) if words else (ctypes.c_int64 * 1)()
-        store[: len(words)] = words
+        for i, w in enumerate(words):
+            store[i] = w
         base = held.ctypes.data
         table = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
         for i, (step, flags) in enumerate(zip(program.steps, _flags(program.steps), strict=True)):
@@ -292,8 +291,7 @@ class Instance:
         context[CONTEXT_STEPS], context[CONTEXT_COUNTERS], context[CONTEXT_THREADS] = table.ctypes.data, counters.ctypes.data, self.threads
         # with more threads than cores, a thread that spins keeps the one it waits for from running
         context[CONTEXT_SPINS] = SPINS if self.threads <= usable_cores() else 0
-        store._memory = held  # the ctypes array does not own its bytes
-        return _Context(arena, scratch, store, table, counters, context, context.ctypes.data, ports)
+        return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports)
 
 
 def _signed(value: int) -> int:

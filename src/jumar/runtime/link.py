@@ -14,6 +14,7 @@ import platform
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from jumar.base import RuntimeFault
 
@@ -91,7 +92,8 @@ def link(objects: Mapping[str, bytes], *, machine: str = "") -> Code:
     if libc.mprotect(base, text_nbytes, mmap.PROT_READ | mmap.PROT_EXEC):
         raise RuntimeFault("link: the system must allow executable memory, and refused it", code="memory-executable")
     if machine == "aarch64":
-        ctypes.CDLL("libgcc_s.so.1").__clear_cache(ctypes.c_void_p(base), ctypes.c_void_p(base + text_nbytes))
+        clear: Any = getattr(ctypes.CDLL("libgcc_s.so.1"), "__clear_cache")
+        clear(ctypes.c_void_p(base), ctypes.c_void_p(base + text_nbytes))
     return Code(base, size, {image.key: image.functions(base) for image in images})
 
 
@@ -192,7 +194,9 @@ class _Object:
                 try:
                     self.relocation(code, into.offset + offset, info & 0xFFFFFFFF, target, addend, base, home == 0)
                 except (struct.error, KeyError) as error:
-                    raise RuntimeFault(f"link: relocation must be one that is known, got {info & 0xFFFFFFFF} in {self.key}", code="object-damaged") from error
+                    raise RuntimeFault(
+                        f"link: relocation must be one that is known, got {info & 0xFFFFFFFF} in {self.key}", code="object-damaged"
+                    ) from error
 
 
 def _relocate_x86(code: memoryview, place: int, kind: int, target: int, addend: int, base: int, outside: bool) -> None:
@@ -213,7 +217,6 @@ def _relocate_x86(code: memoryview, place: int, kind: int, target: int, addend: 
 def _relocate_arm(code: memoryview, place: int, kind: int, target: int, addend: int, base: int, outside: bool) -> None:
     word = struct.unpack_from("<I", code, place)[0]
     full = base + target + addend
-    page = lambda a: a >> 12  # noqa: E731
     match kind:
         case 257:  # ABS64
             struct.pack_into("<Q", code, place, full)
@@ -225,7 +228,7 @@ def _relocate_arm(code: memoryview, place: int, kind: int, target: int, addend: 
             word |= ((target + addend - place) >> 2) & 0x3FFFFFF
         case 275 | 311:  # ADR_PREL_PG_HI21, ADR_GOT_PAGE
             full += 16 if kind == 311 else 0
-            delta = page(full) - page(base + place)
+            delta = (full >> 12) - ((base + place) >> 12)
             word |= (delta & 3) << 29 | ((delta >> 2) & 0x7FFFF) << 5
         case 277 | 278 | 284 | 285 | 286 | 299:  # ADD / LDST8, 16, 32, 64, 128 _ABS_LO12_NC
             shift = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}[kind]

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from jumar.base import Store, config
 from jumar.runtime.link import Code, link
@@ -56,7 +57,8 @@ _ARM = {
     # the cycle counter is closed to users; the generic timer (cntvct_el0) is open
     "NOW": '%now = call i64 @llvm.read_volatile_register.i64(metadata !{!"cntvct_el0"})',
     "FUTEX": "98",
-    "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.read_volatile_register.i64(metadata)\ndeclare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
+    "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.read_volatile_register.i64(metadata)\n"
+    "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
     "FLUSH": """  %old = call i64 @llvm.aarch64.get.fpcr()
   %new = or i64 %old, 16777216
   call void @llvm.aarch64.set.fpcr(i64 %new)""",
@@ -424,7 +426,7 @@ define void @jumar_reset() nounwind {
 def pool_text(architecture: str) -> str:
     """LLVM IR of the pool for `x86_64` or `aarch64`."""
     text = _TEXT
-    for name, value in ((_ARM if architecture == "aarch64" else _X86)).items():
+    for name, value in (_ARM if architecture == "aarch64" else _X86).items():
         text = text.replace(f"${name}", value)
     return text
 
@@ -437,7 +439,9 @@ def pool_object(architecture: str = "") -> bytes:
     key = _digest(f"{architecture}\n{text}")
     if store and (found := store.get(key)) is not None:
         return found
-    import llvmlite.binding as llvm  # only where code is made
+    import llvmlite.binding  # only where code is made
+
+    llvm: Any = llvmlite.binding  # untyped
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -46,7 +46,9 @@ class Package:
         if isinstance(inputs, Mapping):
             missing = [n for n in names if n not in inputs]
             if missing:
-                raise RuntimeFault(f"package {self.name}: inputs must be {', '.join(names)}, got {', '.join(inputs) or 'none'}", code="run-inputs")
+                raise RuntimeFault(
+                    f"package {self.name}: inputs must be {', '.join(names)}, got {', '.join(inputs) or 'none'}", code="run-inputs"
+                )
             inputs = [inputs[n] for n in names]
         arrays = [np.asarray(a) for a in inputs]
         key = tuple(type_of(a) for a in arrays)
@@ -54,7 +56,11 @@ class Package:
         if program is None:
             known = "; ".join(", ".join(f"{port.name}: {port.type}" for port in p.inputs) for p in self.programs)
             got = ", ".join(map(str, key))
-            raise RuntimeFault(f"package {self.name}: inputs must be one of [{known}], got [{got}]", hint="deploy it for these shapes, too", code="run-inputs")
+            raise RuntimeFault(
+                f"package {self.name}: inputs must be one of [{known}], got [{got}]",
+                hint="deploy it for these shapes, too",
+                code="run-inputs",
+            )
         if key not in self._instances:
             self._instances[key] = Instance(program, threads=threads)
         outputs = self._instances[key].run(arrays)
@@ -108,7 +114,9 @@ def load_package(path: str | Path) -> Package:
         with zipfile.ZipFile(path) as file:  # it checks a checksum of each part as it reads
             manifest = json.loads(file.read("manifest.json"))
             if manifest["format"] != FORMAT:
-                raise RuntimeFault(f"package {path.name}: format must be {FORMAT}, got {manifest['format']}", hint="deploy it again", code="package-format")
+                raise RuntimeFault(
+                    f"package {path.name}: format must be {FORMAT}, got {manifest['format']}", hint="deploy it again", code="package-format"
+                )
             architecture, target = manifest["architecture"], manifest["target"]
             if architecture != platform.machine():
                 raise RuntimeFault(f"package {path.name}: machine must be {architecture}, got {platform.machine()}", code="package-machine")
@@ -123,7 +131,9 @@ def load_package(path: str | Path) -> Package:
             native = file.read("pool")
             name = manifest["name"]
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise RuntimeFault(f"package: {path} must be a whole .jmr file, got {error}", hint="deploy it again", code="package-damaged") from error
+        raise RuntimeFault(
+            f"package: {path} must be a whole .jmr file, got {error}", hint="deploy it again", code="package-damaged"
+        ) from error
     ship(native)
     return Package(name, programs, architecture, native)
 

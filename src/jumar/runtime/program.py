@@ -104,7 +104,8 @@ class HostStep:
     loc: str = ""
 
     def __str__(self) -> str:
-        return f"host {self.op} ({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})  # {self.name} {self.loc}".rstrip(" #")
+        inputs, outputs = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
+        return f"host {self.op} ({inputs}) -> ({outputs})  # {self.name} {self.loc}".rstrip(" #")
 
 
 def _nothing() -> Array:
@@ -132,7 +133,8 @@ class Program:
     def __str__(self) -> str:
         head = f"program {self.name} ({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"
         size = sum(map(len, self.kernels.values()))
-        facts = f"  # {len(self.kernels)} kernels {size} B, constants {self.constants.nbytes} B, arena {self.arena_nbytes} B, scratch {self.scratch_nbytes} B"
+        memory = f"constants {self.constants.nbytes} B, arena {self.arena_nbytes} B, scratch {self.scratch_nbytes} B"
+        facts = f"  # {len(self.kernels)} kernels {size} B, {memory}"
         return "\n".join([head, facts, *(f"  {i}: {step}" for i, step in enumerate(self.steps))])
 
     @property
@@ -166,7 +168,9 @@ def check(program: Program) -> Program:
         match step:
             case Step():
                 if step.chunks < 0:
-                    raise RuntimeFault(f"program {program.name}: {step.name}: chunks must be >= 0, got {step.chunks}", code="program-damaged")
+                    raise RuntimeFault(
+                        f"program {program.name}: {step.name}: chunks must be >= 0, got {step.chunks}", code="program-damaged"
+                    )
                 for symbol in (step.kernel, *(a.symbol for a in step.args if isinstance(a, KernelRef))):
                     if symbol not in program.kernels:
                         raise RuntimeFault(f"program {program.name}: kernel must be one of its own, got {symbol}", code="program-damaged")
