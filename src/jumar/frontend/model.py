@@ -170,10 +170,10 @@ class Model:
     def package(self, path: str | os.PathLike[str], *, dims: Mapping[str, int] | Sequence[Mapping[str, int]] | None = None) -> None:
         """Writes a file that runs on base, device and runtime alone.   dims: sizes of free dimensions, or several sets of them."""
         from jumar.compiler import compile  # noqa: PLC0415  (see engines.Cpu)
-        from jumar.runtime import write_package  # noqa: PLC0415  (loads what only packages need)
+        from jumar.runtime import save_package  # noqa: PLC0415  (loads what only packages need)
 
         wanted = list(dims) if isinstance(dims, Sequence) else [dims or {}]
-        write_package(path, Path(self.name).stem, [compile(self.graph(dims=d)).program for d in wanted])
+        save_package(Path(path), [compile(self.graph(dims=d)).program for d in wanted], name=Path(self.name).stem)
 
     def clone(self) -> Model:
         """Another model on the same weights and compiled code."""
@@ -247,7 +247,7 @@ def _plan(stages: Sequence[Stage]) -> Plan:
 
 
 def load(
-    source: str | os.PathLike[str] | bytes | Any, *, target: str = "interpreter", threads: int | None = None, dims: Mapping[str, int] | None = None
+    source: str | os.PathLike[str] | bytes | Any, *, target: str = "cpu", threads: int | None = None, dims: Mapping[str, int] | None = None
 ) -> Model:
     """A model of a file, bytes or a ModelProto.   target: cpu, or interpreter (the oracle).   threads: 0 or None for all cores.   dims: sizes of free dimensions."""
     found = engine(target, threads or 0)
