@@ -69,7 +69,7 @@ def _shape(proto: Any, name: str) -> tuple[Dim, ...]:
         match dim.WhichOneof("value"):
             case "dim_value" if dim.dim_value >= 0:
                 dims.append(int(dim.dim_value))
-            case "dim_param" if dim.dim_param.strip():
+            case "dim_param" if dim.dim_param.strip() not in ("", "?"):  # Paddle writes "?" for every dimension that it does not know
                 dims.append(dim.dim_param.strip())
             case _:  # unnamed, or -1 as some exporters write for "any"
                 dims.append(f"{name}_{axis}")
