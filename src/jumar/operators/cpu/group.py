@@ -15,12 +15,11 @@ from jumar.operators.cpu.root import root_group
 from jumar.operators.cpu.rows import lower_rows
 from jumar.operators.families import Composite, Elementwise, Reduction
 from jumar.operators.fused import Fused
-from jumar.operators.movement import Broadcast
 from jumar.operators.reduction import ArgMax, ArgMin
 from jumar.operators.schedule import Lowered, Place, TaskArg, schedule
 
 
-@schedule("cpu", Elementwise, Reduction, Composite, ArgMax, ArgMin, Broadcast)
+@schedule("cpu", Elementwise, Reduction, Composite, ArgMax, ArgMin)
 def lower_node(node: Node, target: Target) -> Lowered | None:
     """One operator as a loop nest; None where it is none."""
     if isinstance(node.type, tuple):
