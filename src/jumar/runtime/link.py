@@ -91,7 +91,7 @@ def link(objects: Mapping[str, bytes], *, machine: str = "") -> Code:
     libc = _libc()
     if libc.mprotect(base, text_nbytes, mmap.PROT_READ | mmap.PROT_EXEC):
         raise RuntimeFault("link: the system must allow executable memory, and refused it", code="memory-executable")
-    if machine == "aarch64":
+    if machine == "aarch64" == platform.machine():
         clear: Any = getattr(ctypes.CDLL("libgcc_s.so.1"), "__clear_cache")
         clear(ctypes.c_void_p(base), ctypes.c_void_p(base + text_nbytes))
     return Code(base, size, {image.key: image.functions(base) for image in images})
