@@ -69,39 +69,42 @@ def suits(g: Geometry) -> bool:
 
 
 # ---------------------------------------------------------------------- choice
-CYCLES_IN = {2: 110, 4: 330}  # of a tile's transform for one vector of channels, epilogue not counted
-CYCLES_OUT = {2: 70, 4: 230}
-DRAM, L3 = 4.0, 10.0  # bytes per cycle and core that weights stream at, when both read
+# cycles of one core, fitted on a Zen 3 to ResNet's and YOLO's layers
+CYCLES_IN = {2: 60, 4: 200}  # of a tile's transform for one vector of channels, epilogue not counted
+CYCLES_OUT = {2: 45, 4: 140}
+EFFICIENCY = 0.88  # of the products
+DRAM, L3 = 4.0, 16.0  # bytes per cycle and core that weights stream at when all cores read
+SPILL = 10.0  # bytes per cycle of V and M where they leave L2
 
 
 def choose_plan(g: Geometry, tile: Tile, target: Target) -> Plan | None:
-    """The fastest way by a model of cycles on one of the target's cores; None for the direct convolution."""
+    """The fastest way by a model of cycles; None for the direct convolution."""
     direct = 9 * g.inner * g.filters * g.rows / (2 * tile.lanes) / 0.95
-    direct = max(direct / target.cores, 36 * g.inner * g.filters / DRAM / target.cores)
+    direct = max(direct, 36 * g.inner * g.filters / DRAM) / target.cores
     best: tuple[float, Plan | None] = (0.92 * direct, None)
     for m in (2, 4):
-        plans = [Plan(m, 0)]
-        limit = int(0.85 * target.l2_nbytes) // ((m + 2) ** 2 * (g.inner + _padded(g, tile)) * 4)
-        plans += [Plan(m, t) for t in (48, 36, 24, 18, 12, 6) if t <= limit][:1]
+        tiles = tile_count(g, m)
+        limit = int(1.25 * target.l2_nbytes) // ((m + 2) ** 2 * (g.inner + _padded(g, tile)) * 4)
+        shares = {covered(-(-tiles // (target.cores * parts))) for parts in range(1, 5)}
+        plans = [Plan(m, 0), *(Plan(m, t) for t in sorted({6, 12, 18, 24, 36, 48, *shares}) if t <= limit)]
         best = min([best, *((cycles(g, plan, tile, target), plan) for plan in plans)], key=lambda b: b[0])
     return best[1]
 
 
 def cycles(g: Geometry, plan: Plan, tile: Tile, target: Target) -> float:
-    """Estimated cycles of a plan."""
-    tiles = tile_count(g, plan.m)
-    columns = _padded(g, tile)
+    """Estimated cycles of a plan, all cores at work."""
+    tiles, columns = tile_count(g, plan.m), _padded(g, tile)
     weights = plan.positions * g.inner * columns * 4
-    transforms = tiles * (CYCLES_IN[plan.m] * g.inner + CYCLES_OUT[plan.m] * columns) / tile.lanes
-    if plan.block:
-        chunks = math.ceil(tiles / plan.block)
-        rounds = math.ceil(chunks / target.cores)
-        rows = covered(min(plan.block, tiles))
-        product = rounds * max(plan.positions * rows * g.inner * columns / (2 * tile.lanes) / 0.8, weights / L3)
-        return product + transforms / chunks * rounds + weights / DRAM / target.cores
-    product = plan.positions * covered(tiles) * g.inner * columns / (2 * tile.lanes) / 0.8
-    traffic = 2 * plan.positions * tiles * (g.inner + columns) * 4 / L3
-    return (max(product, weights / DRAM) + transforms + traffic) / target.cores + 6000
+    transform = (CYCLES_IN[plan.m] * g.inner + CYCLES_OUT[plan.m] * columns) / tile.lanes
+    row = plan.positions * g.inner * columns / (2 * tile.lanes) / EFFICIENCY  # the products of one tile
+    if not plan.block:
+        traffic = 2 * plan.positions * tiles * (g.inner + columns) * 4 / SPILL
+        return (max(covered(tiles) * row, weights / DRAM) + tiles * transform + traffic) / target.cores * 1.1 + 6000
+    loads = [0.0] * target.cores  # chunks go to whoever is free
+    for first in range(0, tiles, plan.block):
+        count = min(plan.block, tiles - first)
+        loads[loads.index(min(loads))] += max(covered(count) * row, weights / L3) + 0.3 * weights / L3 + count * transform
+    return max(loads) + 0.5 * weights / DRAM / target.cores
 
 
 def tile_count(g: Geometry, m: int) -> int:
