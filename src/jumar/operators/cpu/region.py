@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from jumar.base import NATIVE, DType, bool_, i32, i64
 from jumar.ir import Constant, Get, Node, param, topological
+from jumar.operators.cpu.axes import NoAxes, axes_of
 from jumar.operators.cpu.expression import Accumulate, Expression, Position, Step, StepOp, number_of
 from jumar.operators.elementwise import Cast, Div, Equal, IsNan, Or, Select
 from jumar.operators.families import Composite, Elementwise, Reduction
@@ -126,13 +127,13 @@ class _Walk:
     # ------------------------------------------------------------------ the space
     def refine(self) -> tuple[int, ...]:
         """Axes so fine that each dimension of each full-sized value is a run of them."""
-        shapes = [r.inputs[0].shape for r in self.reductions] + [o.shape for o in self.outputs]
+        roots = [r.inputs[0] for r in self.reductions] + [o for o in self.outputs if o.type.size == self.total]
         if self.total == 0:
-            return tuple(shapes[0])
-        for node in self.nodes:
-            if isinstance(node.op, Reshape):
-                shapes += [node.shape] if self.is_leaf(node.inputs[0]) else [node.shape, node.inputs[0].shape]
-        return _refine([s for s in shapes if math.prod(s) == self.total])
+            return roots[0].shape
+        try:
+            return axes_of(self.total, roots, self.leaves)
+        except NoAxes as error:
+            raise _NoRegion from error
 
     def identity(self, shape: Sequence[int]) -> Index:
         """The index of a value of the full size, whose dimensions are runs of axes."""
@@ -331,14 +332,6 @@ def _cuts(shape: Sequence[int]) -> list[int]:
     for dim in reversed(shape):
         found.append(found[-1] * dim)
     return found
-
-
-def _refine(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The coarsest axes of which all shapes (of one size) are made."""
-    cuts = sorted({c for s in shapes for c in _cuts(s)})
-    if any(b % a for a, b in pairwise(cuts)):
-        raise _NoRegion
-    return tuple(b // a for a, b in zip(reversed(cuts[:-1]), reversed(cuts[1:]), strict=True))
 
 
 def _reshape(index: Index, old: Sequence[int], new: Sequence[int], space: Sequence[int]) -> Index:
