@@ -11,7 +11,8 @@ subnormals (a Program's run does: results below 1.2e-38 are then 0).
 from __future__ import annotations
 
 from jumar.base import KernelError, f32, f64, i32, i64, u32
-from jumar.kernel.builder import Builder, Value
+from jumar.kernel.builder import Builder
+from jumar.kernel.value import Value
 
 _INF = float("inf")
 _LN2 = 0.6931471805599453
