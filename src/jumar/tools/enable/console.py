@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -73,7 +74,7 @@ class Teller:
     def model(self, m: ModelFact) -> None:
         shown = ", ".join(f"{count} {name}" for name, count in m.operators[:6])
         more = f" and {len(m.operators) - 6} more kinds" if len(m.operators) > 6 else ""
-        self.line("model", f"{m.file}: {m.node_count} operators ({shown}{more}), {count_text(m.parameters)} parameters")
+        self.line("model", f"{Path(m.file).name}: {m.node_count} operators ({shown}{more}), {count_text(m.parameters)} parameters")
         for i in m.inputs:
             chosen = f" -> {i.chosen}" if i.chosen != i.declared else ""
             self.line("", f"input {i.name}: {i.declared}{chosen}, {i.source}")

@@ -31,7 +31,7 @@ def boxes(graphs: Sequence[Graph]) -> tuple[GraphNode, ...]:
             inputs = tuple(dict.fromkeys(at[i] for i in node.inputs if i in at))
             at[node] = len(found)
             type_ = node.type[0] if isinstance(node.type, tuple) and node.type else node.type
-            found.append(GraphNode(title(node.op), kind(node.op), str(type_), str(node.loc), inputs, _detail(node.op)))
+            found.append(GraphNode(title(node.op), kind(node.op), str(type_), place(node), inputs, _detail(node.op)))
     return tuple(found)
 
 
@@ -61,6 +61,11 @@ def _detail(op: Op) -> str:
     if isinstance(op, Fused):
         return ", ".join(str(n.op) for n in op.body.nodes if not isinstance(n.op, Param | Constant | Get))[:300]
     return str(op) if op.attributes() else ""
+
+
+def place(node: Node) -> str:
+    """Where in the model a node comes from; the file is the same for all and left out."""
+    return node.loc.name or str(node.loc)
 
 
 def owners(compiled: Compiled) -> tuple[Node, ...]:

@@ -28,7 +28,7 @@ from jumar.tools.enable.compile_time import compile_times
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.environment import find_environment
 from jumar.tools.enable.facts import Block, CompileFact, InputFact, MemoryFact, MissedFusion, NumericsFact, PassFact, Report
-from jumar.tools.enable.graphs import boxes, kind, owners
+from jumar.tools.enable.graphs import boxes, kind, owners, place
 from jumar.tools.enable.inputs import Chosen, Wanted, choose
 from jumar.tools.enable.model import declared_inputs, describe
 from jumar.tools.enable.numerics import verify
@@ -93,7 +93,7 @@ def enable(options: Options, teller: Teller) -> Report:
 
         teller.working("speed", "measuring")
         run = lambda: model.run(None, chosen.arrays)  # noqa: E731
-        parts = [speed.Piece(p.instance, p.inputs, _kinds(p)) for p in pieces]
+        parts = [speed.Piece(p.instance, p.inputs, [(kind(n.op), place(n)) for n in owners(p.compiled)]) for p in pieces]
         report = replace(report, speed=speed.measure_speed(run, parts, runs=options.runs, threads=threads, tick=teller.part))
         assert report.speed is not None, "it was made in the line above"
         teller.speed(report.speed)
@@ -192,10 +192,6 @@ def _numerics(pieces: Sequence[Piece], names: Sequence[str], outputs: Sequence[A
 def _run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     with setting(JUMAR_SAVE_GRAPHS=""):
         return compile(graph).instance().run(list(inputs))
-
-
-def _kinds(piece: Piece) -> dict[int, str]:
-    return {i: kind(node.op) for i, node in enumerate(owners(piece.compiled))}
 
 
 # ---------------------------------------------------------------------- files

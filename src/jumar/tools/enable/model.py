@@ -44,7 +44,7 @@ def describe(path: Path, model: Model, chosen: Chosen) -> ModelFact:
     parameters = nbytes = 0
     for graph in _graphs(proto.graph):
         operators.update(f"{n.domain}.{n.op_type}" if n.domain not in ("", "ai.onnx") else n.op_type for n in graph.node)
-        for tensor in graph.initializer:
+        for tensor in (*graph.initializer, *_constants(graph)):
             count = 1
             for dim in tensor.dims:
                 count *= dim
@@ -63,6 +63,13 @@ def describe(path: Path, model: Model, chosen: Chosen) -> ModelFact:
         outputs=tuple(map(str, model.outputs)),
         dims=chosen.dims,
     )
+
+
+def _constants(graph: Any) -> Iterator[Any]:
+    """Tensors in Constant nodes: where some exporters keep all weights."""
+    for node in graph.node:
+        if node.op_type == "Constant":
+            yield from (a.t for a in node.attribute if a.type == onnx.AttributeProto.TENSOR)
 
 
 def _graphs(graph: Any) -> Iterator[Any]:

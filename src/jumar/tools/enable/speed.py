@@ -25,7 +25,7 @@ class Piece:
 
     instance: Instance
     inputs: Sequence[Array]
-    kinds: dict[int, str]  # of each step
+    marks: Sequence[tuple[str, str]]  # of each step: its kind, and its place in the model
 
 
 def measure_speed(run: Callable[[], object], pieces: Sequence[Piece], *, runs: int, threads: int, tick: Callable[[int, int], None]) -> SpeedFact:
@@ -65,14 +65,16 @@ def _steps(piece: Piece) -> list[StepFact]:
     found = []
     for i, step in enumerate(shown):
         us = float(np.median([profile[i].us for profile in profiles]))
-        found.append(_fact(step, us, piece.kinds))
+        found.append(_fact(step, us, piece.marks))
     return found
 
 
-def _fact(step: StepTime, us: float, kinds: dict[int, str]) -> StepFact:
+def _fact(step: StepTime, us: float, marks: Sequence[tuple[str, str]]) -> StepFact:
     lanes = tuple((thread, a / 1e3, b / 1e3) for thread, (a, b) in enumerate(step.threads))
-    kind = "host" if step.kernel.startswith("host ") else kinds.get(step.index, "contraction" if step.flops else "other")
-    return StepFact(step.index, step.name or step.kernel, kind, step.loc, us / 1e3, step.flops, step.nbytes, lanes)
+    kind, place = marks[step.index] if step.index < len(marks) else ("other", step.loc)
+    if step.kernel.startswith("host "):
+        kind = "host"
+    return StepFact(step.index, step.name or step.kernel, kind, place, us / 1e3, step.flops, step.nbytes, lanes)
 
 
 def _one_after_another(pieces: Sequence[Piece], steps: list[StepFact]) -> list[StepFact]:
