@@ -39,7 +39,7 @@ from jumar.operators.fused import Fused
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
-from jumar.operators.cpu import contraction, group, move  # last: schedules read the definitions; importing them registers them
+from jumar.operators.cpu import contraction, gather, group, move, scatter  # last: schedules read the definitions; importing them registers them
 # isort: on
 
 __all__ = [
@@ -48,17 +48,17 @@ __all__ = [
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "contraction",
     "Conv", "convert", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft",
     "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor",
-    "FloorDiv", "Fused", "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual",
-    "GridSample", "group", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm", "Iota", "IsInf",
-    "IsNan", "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p",
-    "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
-    "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams",
-    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad",
-    "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny",
+    "FloorDiv", "Fused", "Gather", "gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal",
+    "GreaterEqual", "GridSample", "group", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm",
+    "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log",
+    "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
+    "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod", "move", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg",
+    "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed",
+    "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny",
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm",
-    "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule", "SCHEDULES",
-    "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh", "Slice",
-    "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft", "Sub", "sub",
-    "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose", "transpose", "Trunc",
-    "Unique", "wide", "Xor",
+    "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "scatter", "ScatterElements", "ScatterNd", "Schedule", "schedule",
+    "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh",
+    "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft",
+    "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose",
+    "transpose", "Trunc", "Unique", "wide", "Xor",
 ]  # fmt: skip
