@@ -247,4 +247,3 @@ def _step(x: Node, t: int) -> Node:
     """x[:, :, t : t + 1]"""
     b, h, _, d = x.shape
     return Slice((0, 0, t, 0), (b, h, t + 1, d), (1, 1, 1, 1))(x)
-

@@ -16,7 +16,7 @@ from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i3
 from jumar.ir import Node, Result, f32t, sample, tensor
 from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
-from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose
+from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose, reshape, sum_to, transpose
 from jumar.operators.reduction import ReduceSum
 from jumar.operators.windows import join_channels, split_channels, windows, windows_out
 
@@ -73,6 +73,13 @@ class MatMul(Contraction):
         x, w = arrays
         return np.asarray(np.matmul(summable(x), summable(w)))
 
+    def grad(self, x: Node, w: Node, y: Node, dy: Node) -> tuple[Node, Node]:
+        row, column = reshape(x, (1, *x.shape)) if x.rank == 1 else x, reshape(w, (*w.shape, 1)) if w.rank == 1 else w
+        batch = broadcast(self.name, row.shape[:-2], column.shape[:-2])
+        whole = reshape(dy, tuple(map(int, (*batch, row.shape[-2], column.shape[-1]))))
+        dx, dw = matmul(whole, _turned(column)), matmul(_turned(row), whole)
+        return reshape(sum_to(dx, row.shape), x.shape), reshape(sum_to(dw, column.shape), w.shape)
+
     def flops(self, *types: TensorType) -> int:
         y = self.infer(*types)
         assert isinstance(y, TensorType), "a matrix product has one result"
@@ -82,6 +89,11 @@ class MatMul(Contraction):
 def matmul(x: Node, w: Node) -> Node:
     """x w, over the last two dimensions."""
     return MatMul()(x, w)
+
+
+def _turned(x: Node) -> Node:
+    """The last two dimensions exchanged."""
+    return transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
 
 
 class Conv(Contraction):

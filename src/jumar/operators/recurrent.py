@@ -187,8 +187,7 @@ class Rnn(Recurrent):
     gates = 1
     functions = ("Tanh",)
     signature = (
-        "x[t, b, i], w[dirs, h, i], r[dirs, h, h], bias[dirs, 2h], i32 lengths[b], h0[dirs, b, h]"
-        " -> y[t, dirs, b, h], h[dirs, b, h]"
+        "x[t, b, i], w[dirs, h, i], r[dirs, h, h], bias[dirs, 2h], i32 lengths[b], h0[dirs, b, h] -> y[t, dirs, b, h], h[dirs, b, h]"
     )
     samples = (
         sample(f32t(4, 2, 3), f32t(1, 5, 3), f32t(1, 5, 5), f32t(1, 10), _FULL, f32t(1, 2, 5), activations=(_TANH,), high=0.5),
@@ -213,8 +212,7 @@ class Gru(Recurrent):
     functions = ("Sigmoid", "Tanh")
     linear_before_reset: bool = False
     signature = (
-        "x[t, b, i], w[dirs, 3h, i], r[dirs, 3h, h], bias[dirs, 6h], i32 lengths[b], h0[dirs, b, h]"
-        " -> y[t, dirs, b, h], h[dirs, b, h]"
+        "x[t, b, i], w[dirs, 3h, i], r[dirs, 3h, h], bias[dirs, 6h], i32 lengths[b], h0[dirs, b, h] -> y[t, dirs, b, h], h[dirs, b, h]"
     )
     samples = (
         sample(f32t(4, 2, 3), f32t(1, 15, 3), f32t(1, 15, 5), f32t(1, 30), _FULL, f32t(1, 2, 5), activations=(_SIGMOID, _TANH), high=0.5),

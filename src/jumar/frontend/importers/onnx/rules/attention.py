@@ -61,8 +61,7 @@ def attention(
     query, key, value = t.node(q), t.node(k), t.node(v)
     if packed:
         query, key, value = (
-            split_heads(x, n.attribute(heads))
-            for x, heads in ((query, "q_num_heads"), (key, "kv_num_heads"), (value, "kv_num_heads"))
+            split_heads(x, n.attribute(heads)) for x, heads in ((query, "q_num_heads"), (key, "kv_num_heads"), (value, "kv_num_heads"))
         )
     if past_k is not None and past_v is not None:
         key, value = concat([t.node(past_k), key], 2), concat([t.node(past_v), value], 2)

@@ -227,9 +227,7 @@ def embed_layer_normalization(
 
 
 @rule("GroupNorm", "SkipGroupNorm", domain=MICROSOFT)
-def group_norm(
-    t: Trace, n: OnnxNode, x: Tensor, gamma: Tensor, beta: Tensor, skip: Tensor | None, bias: Tensor | None
-) -> tuple[Node, ...]:
+def group_norm(t: Trace, n: OnnxNode, x: Tensor, gamma: Tensor, beta: Tensor, skip: Tensor | None, bias: Tensor | None) -> tuple[Node, ...]:
     total, last = t.node(x), bool(n.attribute("channels_last", 1))
     channels = x.shape[-1] if last else x.shape[1]
     for addend in (skip, bias):

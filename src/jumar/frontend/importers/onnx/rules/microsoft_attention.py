@@ -100,9 +100,7 @@ def multi_head_attention(
     if past_k is not None and past_v is not None:
         offset = past_k.shape[2]
         k, v = concat([t.node(past_k), k], 2), concat([t.node(past_v), v], 2)
-    whole = both(
-        None if mask is None else _padding(n, t.node(mask), q.shape[0], k.shape[2], q), None if addend is None else t.node(addend)
-    )
+    whole = both(None if mask is None else _padding(n, t.node(mask), q.shape[0], k.shape[2], q), None if addend is None else t.node(addend))
     masks, causal, scale = [] if whole is None else [whole], bool(n.attribute("unidirectional", 0)), _scale(n, q.shape[3])
     if not n.wants(3):
         return join_heads(Attention(scale, causal, 0.0, offset)(q, k, v, *masks)), k, v
@@ -218,9 +216,7 @@ def _written(past: Node, new: Node, places: Node) -> Node:
     return ScatterElements(2)(past, broadcast_to(reshape(places, (batch, 1, length, 1)), new.shape), new)
 
 
-def _with_sink(
-    q: Node, k: Node, v: Node, masks: list[Node], scale: float, softcap: float, causal: bool, offset: int, sink: Node
-) -> Node:
+def _with_sink(q: Node, k: Node, v: Node, masks: list[Node], scale: float, softcap: float, causal: bool, offset: int, sink: Node) -> Node:
     """Attention with one more score for each head that takes part in the softmax and has no value."""
     wide_q, wide_k = widened(q), widened(k)
     scores = attention_scores(wide_q, wide_k, scale, softcap)
