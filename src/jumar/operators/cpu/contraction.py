@@ -5,17 +5,20 @@ In: a node (MatMul, Conv, or `Fused` around one).  Out: its tasks, by the kind t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jumar.device import Target
 from jumar.ir import Node, apply
+from jumar.operators.attention import Attention
 from jumar.operators.contraction import Conv, MatMul
+from jumar.operators.cpu.attention import lower_attention
 from jumar.operators.cpu.conv import geometry_of, lower_conv
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.region import region_of
-from jumar.operators.cpu.root import RootGroup, root_group
+from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
 from jumar.operators.schedule import Lowered, schedule
@@ -23,7 +26,7 @@ from jumar.operators.schedule import Lowered, schedule
 WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
 
 
-@schedule("cpu", MatMul, Conv)
+@schedule("cpu", MatMul, Conv, Attention)
 def lower_contraction(node: Node, target: Target) -> Lowered | None:
     """The tasks of a contraction, or of a fused group around one; None where it is none or has a form that these kernels lack."""
     group = root_group(node)
@@ -35,6 +38,8 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
         case Conv(channels_last=True):
             group = without_bias(group)
             return lower_channels_last(group, target)
+        case Attention():
+            return lower_attention(group, target)
     return None
 
 
@@ -79,4 +84,7 @@ def result_axes(root: Node) -> Axes | None:
             return product_of(root.inputs[0].type, root.inputs[1].type).axes
         case Conv(channels_last=True):
             return geometry_of(root).axes
+        case Attention():
+            *outer, rows, columns = root.shape
+            return matrix_axes(math.prod(outer), rows, columns)
     return None
