@@ -33,7 +33,7 @@ class Interpreter:
     def dump(self, executable: Executable) -> bytes | None:
         return None
 
-    def restore(self, raw: bytes) -> Executable:
+    def restore(self, raw: memoryview) -> Executable:
         raise ImportFault("interpreter: nothing is kept on disk: this is our bug", code="our-bug")
 
 
@@ -69,7 +69,7 @@ class Cpu:
     def dump(self, executable: Executable) -> bytes | None:
         return dump(executable.program) if isinstance(executable, Native) else None
 
-    def restore(self, raw: bytes) -> Executable:
+    def restore(self, raw: memoryview) -> Executable:
         program = load_program(raw, verify=False)  # the store has looked at its checksum
         return Native(program, Instance(program, threads=self.threads, host=_host_function if program.host_steps else None))
 

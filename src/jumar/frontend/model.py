@@ -22,7 +22,7 @@ from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
 from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
 from jumar.frontend.importers.onnx.graph import OnnxGraph
-from jumar.frontend.importers.onnx.plan import Finish, HostCall, Segment, Stage, flatten
+from jumar.frontend.importers.onnx.plan import Finish, HostCall, Interpreted, Segment, Stage, flatten
 from jumar.frontend.importers.onnx.port import Port
 from jumar.frontend.store import Face, PlanStore, content_hash, file_stat, known_face, known_hash, open_store, remember_face, remember_hash
 from jumar.ir import Graph
@@ -118,44 +118,46 @@ class Model:
         given = [p for p in self.inputs if p.name in feeds]
         return tuple(p.name for p in given), [read_feed(self.name, p, feeds[p.name], met) for p in given]
 
-    def _evaluator(self, names: tuple[str, ...], engine_: Engine | None = None) -> Evaluator:
+    def _evaluator(self, names: tuple[str, ...], *, fresh: bool = False) -> Evaluator:
         """The model as a function of the inputs given; those left out have defaults in the file."""
-        if engine_ is not None:
-            return Evaluator(self._source.graph, names, engine_.compile)
         with self._lock:
             if names not in self._evaluators:
                 store = open_store("plans") if self._face.hash and self._engine.identity else None
-                keeper = PlanStore(store, self._engine) if store else None
+                keeper = PlanStore(store, self._engine, reads=not fresh) if store else None
                 key = keeper.child_key(self._face.key, (self._engine.identity, *names)) if keeper else ""
                 self._evaluators[names] = Evaluator(self._source.graph, names, self._engine.compile, keeper=keeper, key=key)
             return self._evaluators[names]
 
     # ---- compiling and looking ----
 
-    def compile(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> Plan:
-        """Compiles for inputs (which are run) or for dims, so that the first call is as quick as the others; says what the model became."""
+    def compile(self, *args: Any, dims: Mapping[str, int] | None = None, fresh: bool = False, **named: Any) -> Plan:
+        """Compiles for inputs (which are run) or for dims, so that the first call is as quick as the others; says what the model became.
+
+        fresh: compile again even where the cache knows it, for the reports that come with compiling."""
+        if fresh:
+            with self._lock:
+                self._evaluators.clear()
         if args or named:
             names, trees = self._trees(bind(self.name, self.inputs, args, named))
-            evaluator = self._evaluator(names)
+            evaluator = self._evaluator(names, fresh=fresh)
             evaluator(*trees)
             frame: list[Any] = []
             structure = tuple(flatten(t, frame) for t in trees)
             return _plan(evaluator.way(structure, frame))
         names, structure = self._structure(dims or {})
-        return _plan([self._evaluator(names).plan(structure)])
+        return _plan([self._evaluator(names, fresh=fresh).plan(structure)])
 
     def graphs(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> list[Graph]:
         """The graphs that the model is traced into, before any pass: one for a plain network, more where values decide how to go on.
 
         Give inputs, or dims (then what depends on values ends in an error that says where)."""
-        interpreter = engine("interpreter", 0)
         if args or named:
             names, trees = self._trees(bind(self.name, self.inputs, args, named))
             frame: list[Any] = []
             structure = tuple(flatten(t, frame) for t in trees)
-            return self._evaluator(names, interpreter).graphs(structure, frame)
+            return Evaluator(self._source.graph, names, Interpreted).graphs(structure, frame)
         names, structure = self._structure(dims or {})
-        return self._evaluator(names, interpreter).graphs(structure, None)
+        return Evaluator(self._source.graph, names, Interpreted).graphs(structure, None)
 
     def graph(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> Graph:
         """The one graph of a plain network."""

@@ -135,10 +135,11 @@ def remember_face(face: Face) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PlanStore:
-    """Stages on disk.   engine: dumps and restores executables."""
+    """Stages on disk.   engine: dumps and restores executables.   reads: False only writes, for a compile that must be a fresh one."""
 
     store: Store
     engine: Engine
+    reads: bool = True
 
     def child_key(self, key: str, content: Any) -> str:
         """The key of what follows a stage; empty where that is not kept."""
@@ -147,7 +148,7 @@ class PlanStore:
 
     def load(self, key: str) -> Stage | None:
         """The stage of a key; None where there is none, or it cannot be read."""
-        raw = self.store.get(key) if key else None
+        raw = self.store.view(key) if key and self.reads else None
         if raw is None:
             return None
         try:
@@ -155,13 +156,12 @@ class PlanStore:
         except (StackError, ValueError, KeyError, TypeError, IndexError, struct.error):
             return None  # an entry that we did not write: it is made again
 
-    def _read(self, raw: bytes, key: str) -> Stage:
+    def _read(self, raw: memoryview, key: str) -> Stage:
         (length,) = struct.unpack_from("<Q", raw)
-        record = json.loads(raw[8 : 8 + length])
-        body = memoryview(raw)
+        record = json.loads(bytes(raw[8 : 8 + length]))
         steps: list[Step] = []
         for kind, inputs, start, nbytes in record["steps"]:
-            part = body[start : start + nbytes]
+            part = raw[start : start + nbytes]
             match kind:
                 case "program":
                     steps.append(Segment(self.engine.restore(part), tuple(inputs)))
