@@ -39,7 +39,7 @@ from jumar.operators.fused import Fused
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
-from jumar.operators.cpu import contraction, gather, group, move, scatter  # last: schedules read the definitions; importing them registers them
+from jumar.operators.cpu import contraction, cumulative, gather, group, move, pool, scatter  # last: schedules read the definitions; importing them registers them
 # isort: on
 
 __all__ = [

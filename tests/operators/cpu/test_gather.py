@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.operators.cpu.run import check
 
 from jumar.operators import Gather, GatherElements, GatherNd, ScatterElements, ScatterNd
-from tests.operators.cpu.run import check
 
 RNG = np.random.default_rng(4)
 WIDTHS = ["uint8", "float16", "float32", "int64", "bool"]
@@ -33,7 +33,13 @@ def test_gather(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", WIDTHS)
 def test_gather_elements(dtype: str) -> None:
-    for shape, axis, index_shape in [((7,), 0, (20,)), ((5, 6), 0, (3, 6)), ((5, 6), 1, (5, 9)), ((4, 5, 6), 1, (4, 2, 3)), ((30, 40), 1, (30, 400))]:
+    for shape, axis, index_shape in [
+        ((7,), 0, (20,)),
+        ((5, 6), 0, (3, 6)),
+        ((5, 6), 1, (5, 9)),
+        ((4, 5, 6), 1, (4, 2, 3)),
+        ((30, 40), 1, (30, 400)),
+    ]:
         check(GatherElements(axis), numbers(dtype, *shape), indices(shape[axis], *index_shape))
 
 
@@ -49,7 +55,13 @@ def test_gather_nd(dtype: str) -> None:
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "min", "max"])
 @pytest.mark.parametrize("dtype", WIDTHS)
 def test_scatters(dtype: str, reduction: str) -> None:
-    for shape, axis, index_shape in [((7,), 0, (5,)), ((5, 6), 0, (3, 6)), ((5, 6), 1, (5, 4)), ((6, 5, 6), 1, (4, 2, 3)), ((300, 9), 1, (300, 9))]:
+    for shape, axis, index_shape in [
+        ((7,), 0, (5,)),
+        ((5, 6), 0, (3, 6)),
+        ((5, 6), 1, (5, 4)),
+        ((6, 5, 6), 1, (4, 2, 3)),
+        ((300, 9), 1, (300, 9)),
+    ]:
         where = indices(shape[axis], *index_shape)
         check(ScatterElements(axis, reduction), numbers(dtype, *shape), where, numbers(dtype, *index_shape))
     x = numbers(dtype, 4, 4, 6)

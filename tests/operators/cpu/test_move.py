@@ -51,7 +51,14 @@ def test_slices(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", WIDTHS)
 def test_broadcasts(dtype: str) -> None:
-    for source, shape in [((), (3,)), ((5, 1), (5, 17)), ((1, 40), (7, 40)), ((3, 1, 4), (2, 3, 5, 4)), ((1,), (0,)), ((64, 1, 2), (64, 9, 2))]:
+    for source, shape in [
+        ((), (3,)),
+        ((5, 1), (5, 17)),
+        ((1, 40), (7, 40)),
+        ((3, 1, 4), (2, 3, 5, 4)),
+        ((1,), (0,)),
+        ((64, 1, 2), (64, 9, 2)),
+    ]:
         check(Broadcast(shape), numbers(dtype, *source))
 
 

@@ -170,4 +170,3 @@ def step_cost(step: Step) -> float:
 def number_of(value: float | int | bool) -> Number:
     """The constant step of a Python number."""
     return Number(repr(value) if not (isinstance(value, float) and math.isnan(value)) else "nan", value)
-

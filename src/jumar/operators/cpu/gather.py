@@ -121,7 +121,9 @@ def lower_gather_elements(node: Node, target: Target) -> Lowered | None:
     rows_per_chunk, _, _ = split(walk.rows, 1, 2 * node.type.size, 2 * node.type.nbytes, 1)
     args: list[TaskArg] = [Place(x), Place(node), Place(indices), *walk.args(rows_per_chunk)]
     kernel = gather_elements_kernel(WIDTHS[x.dtype.nbytes], indices.dtype, walk.outer)
-    return Lowered((Task(kernel, tuple(args), (1,), chunks=-(-walk.rows // rows_per_chunk), nbytes=2 * node.type.nbytes, label=node.op.name),))
+    return Lowered(
+        (Task(kernel, tuple(args), (1,), chunks=-(-walk.rows // rows_per_chunk), nbytes=2 * node.type.nbytes, label=node.op.name),)
+    )
 
 
 class ElementWalk:

@@ -1,6 +1,7 @@
 """Copies by tables: each element of the result comes from where tables, made at compile time, say.
 
-In: for each dimension of the result the offset in the source that each position adds.  Out: a task.  Pads that mirror and resizes that pick.
+In: for each dimension of the result the offset in the source that each position adds.  Out: a task.  For pads that mirror, and for
+whatever else picks elements in a fixed pattern.
 """
 
 from __future__ import annotations
@@ -37,7 +38,17 @@ def indexed_task(tables: Sequence[Array], width: DType, source: Place, result: P
     dense = bool((np.diff(inner) == 1).all())
     nbytes = 2 * rows * len(inner) * width.nbytes
     rows_per_chunk, _, _ = split(rows, 1, rows * len(inner), nbytes, 1)
-    args = (source, result, Packed(outer, "rows"), Packed(middle, "rows"), Packed(inner, "table"), len(middle), rows, rows_per_chunk, len(inner))
+    args = (
+        source,
+        result,
+        Packed(outer, "rows"),
+        Packed(middle, "rows"),
+        Packed(inner, "table"),
+        len(middle),
+        rows,
+        rows_per_chunk,
+        len(inner),
+    )
     return Task(indexed_kernel(width, dense), args, (1,), chunks=-(-rows // rows_per_chunk), nbytes=nbytes, label=label)
 
 
@@ -68,4 +79,3 @@ def copy_run(k: Builder, x: Value, y: Value, n: Value) -> None:
         k.store(k.load(x, i, lanes), y, i)
     with k.loop(whole, n) as i:
         k.store(k.load(x, i), y, i)
-

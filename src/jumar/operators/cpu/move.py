@@ -1,7 +1,7 @@
 """Moving elements: slices, broadcasts, concatenations, pads and reshapes as strided copies of bytes.
 
-In: movement nodes.  Out: tasks.  Elements are copied as integers of their width, wider ones where rows allow it, so all types share kernels;
-a reshape is no task at all, since it is the memory of its input.
+In: movement nodes.  Out: tasks.  Elements are copied as integers of their width, wider ones where rows allow it, so all types share
+kernels; a reshape is no task at all, since it is the memory of its input.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ def widened(shape: tuple[int, ...], nbytes: int, source: View, result: View) -> 
     while kept and nbytes < 8:
         last = kept[-1]
         others = [s for v in (source, result) for i, s in enumerate(v.strides) if i in kept and i != last]
-        if source.strides[last] != 1 or result.strides[last] != 1 or any(n % 2 for n in (shape[last], source.offset, result.offset, *others)):
+        if (
+            source.strides[last] != 1
+            or result.strides[last] != 1
+            or any(n % 2 for n in (shape[last], source.offset, result.offset, *others))
+        ):
             break
         shape = tuple(n // 2 if i == last else n for i, n in enumerate(shape))
         nbytes *= 2

@@ -151,4 +151,3 @@ def pruned(expression: Expression, outputs: tuple[int, ...]) -> tuple[Expression
             new[i] = len(kept) + len(steps)
             steps.append(Step(step.op, tuple(new[a] for a in step.args), step.dtype))
     return Expression(tuple(expression.inputs[i] for i in kept), tuple(steps), tuple(new[o] for o in outputs)), kept
-

@@ -202,9 +202,7 @@ def _inner(
     fixed = {i: load(k, pointers[i], 0) for i in range(count) if walk.inner[i] == 0}
 
     def body(at: Value, lanes: int, mask: Value | None = None) -> None:
-        values = [
-            fixed[i] if i in fixed else fetch(k, pointers[i], at, steps[i], lanes, mask) for i in range(count)
-        ]
+        values = [fixed[i] if i in fixed else fetch(k, pointers[i], at, steps[i], lanes, mask) for i in range(count)]
         for value, pointer, step in zip(expression.emit(k, values, lanes), pointers[count:], steps[count:], strict=True):
             put(k, value, pointer, at, step, mask)
 

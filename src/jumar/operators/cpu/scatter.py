@@ -73,7 +73,11 @@ def _dtype(node: Node, reduction: str) -> DType | None:
         return None
     if reduction == "none":
         return WIDTHS[node.dtype.nbytes]
-    return node.dtype if node.dtype.nbytes in WIDTHS and node.dtype.kind in "fiub" and (node.dtype.bits > 8 or not node.dtype.is_float) else None
+    return (
+        node.dtype
+        if node.dtype.nbytes in WIDTHS and node.dtype.kind in "fiub" and (node.dtype.bits > 8 or not node.dtype.is_float)
+        else None
+    )
 
 
 def combine(k: Builder, reduction: str, y: Value, at: Value, update: Value, source: Value) -> None:

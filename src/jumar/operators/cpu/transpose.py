@@ -51,7 +51,16 @@ def transpose_task(region: Region, places: dict[Node, TaskArg], label: str) -> T
     nbytes = 2 * region.size * source.node.dtype.nbytes
     rows_per_chunk, _, _ = split(rows, 1, region.size / 2, nbytes, 1)
     sizes = [region.space[i] for i in outer] + [tiles]
-    args: list[TaskArg] = [argument(source, places), argument(result, places), na, nb, source.strides[b], result.strides[a], rows, rows_per_chunk]
+    args: list[TaskArg] = [
+        argument(source, places),
+        argument(result, places),
+        na,
+        nb,
+        source.strides[b],
+        result.strides[a],
+        rows,
+        rows_per_chunk,
+    ]
     args += sizes[1:]
     args += [source.strides[i] for i in outer] + [TILE]
     args += [result.strides[i] for i in outer] + [TILE * result.strides[a]]
@@ -91,7 +100,9 @@ def _tile(k: Builder, x: Value, y: Value, length: Value, begin: Value, end: Valu
     _one_by_one(k, x, y, (whole_a, length), (begin, whole_b), from_b, to_a)
 
 
-def _one_by_one(k: Builder, x: Value, y: Value, a_range: tuple[Value, Value], b_range: tuple[Value, Value], from_b: Value, to_a: Value) -> None:
+def _one_by_one(
+    k: Builder, x: Value, y: Value, a_range: tuple[Value, Value], b_range: tuple[Value, Value], from_b: Value, to_a: Value
+) -> None:
     with k.loop(*a_range) as a, k.loop(*b_range) as b:
         k.store(k.load(x, b * from_b + a), y, a * to_a + b)
 
