@@ -50,6 +50,7 @@ def summable(array: Array) -> Array:
 class MatMul(Contraction):
     """Matrix product over the last two dimensions, as numpy.matmul: leading dimensions broadcast, vectors are rows or columns."""
 
+    name = "matmul"
     signature = "x[..., m, k], w[..., k, n] -> y[..., m, n]"
     samples = (
         sample(f32t(4, 3), f32t(3, 5)), sample(f32t(2, 1, 4, 3), f32t(3, 3, 5)), sample(f32t(3), f32t(2, 3, 5)),

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jumar.base import Array, OpError, TensorType, f16, u8
+from jumar.base import Array, OpError, TensorType, f16, i64, u8
 from jumar.ir import Node, Result, constant, f32t, sample, tensor
+from jumar.operators.activation import Clip
 from jumar.operators.contraction import ConvTranspose, accumulator, matmul
-from jumar.operators.elementwise import add, cast, mul, select
-from jumar.operators.families import Composite, Special
-from jumar.operators.movement import Broadcast, Gather, Reshape
+from jumar.operators.elementwise import And, Floor, Round, add, cast, greater, greater_equal, less_equal, mul, select, sub
+from jumar.operators.families import Composite, Special, wide
+from jumar.operators.movement import Broadcast, Gather, GatherNd, Reshape, reshape, slice_axis, transpose
+from jumar.operators.normalization import widened
 from jumar.operators.sort import DataDependent
 from jumar.operators.windows import windows_out
 
@@ -170,8 +172,8 @@ class Resize(Composite):
     def decompose(self, *inputs: Node) -> Node:
         (x,) = inputs
         shape, dtype = x.shape, x.dtype
-        wide = dtype if self.mode == "nearest" or (dtype.is_float and dtype.bits >= 32) else accumulator(f16)
-        y = cast(x, wide)
+        inner = dtype if self.mode == "nearest" or (dtype.is_float and dtype.bits >= 32) else accumulator(f16)
+        y = cast(x, inner)
         for axis in self.resized(shape):
             if self.mode == "nearest":
                 y = _repeat_or_gather(y, axis, self.nearest_cells(axis, shape[axis]))
@@ -215,7 +217,7 @@ def _repeat_or_gather(x: Node, axis: int, cells: Array) -> Node:
     return Gather(axis)(x, constant(cells))
 
 
-class GridSample(Special):
+class GridSample(Composite):
     """Reads `x` at the places of `grid`, whose last dimension counts x first, from -1 to 1 over the image.
 
     mode: nearest, linear or cubic.   padding: what lies outside is zeros, border (the edge) or reflection.
@@ -241,7 +243,7 @@ class GridSample(Special):
     def reference(self, *arrays: Array) -> Array:
         x, grid = arrays
         sizes = x.shape[2:]
-        places = [self._place(grid[..., -1 - a].reshape(len(x), -1).astype(np.float64), size) for a, size in enumerate(sizes)]
+        places = [self._place(wide(grid[..., -1 - a]).reshape(len(x), -1), size) for a, size in enumerate(sizes)]
         taps = [self._taps(p) for p in places]
         y = np.zeros((*x.shape[:2], places[0].shape[1]), np.float64)
         for chosen in itertools.product(*(range(len(t)) for t in taps)):
@@ -286,6 +288,69 @@ class GridSample(Special):
             at.append(np.clip(cell, 0, size - 1)[:, None])
         found = x[(np.arange(len(x))[:, None, None], np.arange(x.shape[1])[:, None], *at)]
         return np.where(inside[:, None], found, 0) if self.padding == "zeros" else found
+
+    def decompose(self, *inputs: Node) -> Node:
+        """Cells are gathered as rows of channels, tap by tap, and summed by their weights."""
+        x, grid = (widened(n) for n in inputs)
+        n, c, *sizes = x.shape
+        points = math.prod(grid.shape[1:-1])
+        rows = transpose(reshape(x, (n, c, math.prod(sizes))), (0, 2, 1))
+        flat = reshape(grid, (n, points, len(sizes)))
+        taps = [self._node_taps(reshape(slice_axis(flat, 2, i, i + 1), (n, points)), size) for i, size in enumerate(reversed(sizes))][::-1]
+        total: Node | None = None
+        for chosen in itertools.product(*taps):
+            place, weight = chosen[0]
+            for size, (cell, part) in zip(sizes[1:], chosen[1:], strict=True):
+                place, weight = add(mul(place, size), cell), mul(weight, part)
+            found = GatherNd(1)(rows, reshape(place, (n, points, 1)))
+            found = mul(found, cast(reshape(weight, (n, points, 1)), found.dtype))
+            total = found if total is None else add(total, found)
+        assert total is not None, "a place has taps"
+        return cast(reshape(transpose(total, (0, 2, 1)), (n, c, *grid.shape[1:-1])), inputs[0].dtype)
+
+    def _node_taps(self, g: Node, size: int) -> list[tuple[Node, Node]]:
+        """Cells and weights along one dimension, as nodes [n, points]."""
+        x = mul(add(g, 1), (size - 1) / 2) if self.align_corners else mul(sub(mul(add(g, 1), size), 1), 0.5)
+        if self.mode == "nearest":
+            x = Round()(x)
+        if self.padding == "border":
+            x = Clip(0.0, size - 1.0)(x)
+        elif self.padding == "reflection":
+            x = self._node_reflect(x, size)
+        first = Floor()(x)
+        offsets = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}[self.mode]
+        taps = []
+        for offset in offsets:
+            cell = add(first, offset) if offset else first
+            weight = self._node_weight(sub(x, first), offset)
+            if self.padding == "zeros":
+                weight = select(And()(greater_equal(cell, 0), less_equal(cell, size - 1)), weight, 0)
+            elif self.padding == "reflection":
+                cell = self._node_reflect(cell, size)
+            taps.append((Clip(0, size - 1)(cast(cell, i64)), weight))
+        return taps
+
+    def _node_reflect(self, x: Node, size: int) -> Node:
+        low, high = (0.0, size - 1.0) if self.align_corners else (-0.5, size - 0.5)
+        span = high - low
+        if span == 0:
+            return mul(x, 0)
+        shifted = sub(x, low)
+        folded = sub(shifted, mul(Floor()(mul(shifted, 1 / (2 * span))), 2 * span))
+        mirrored = add(select(greater(folded, span), sub(2 * span, folded), folded), low)
+        return select(And()(greater_equal(x, low), less_equal(x, high)), x, mirrored)
+
+    def _node_weight(self, after: Node, offset: int) -> Node:
+        """The kernel at distance `after - offset`, where 0 <= after < 1."""
+        if self.mode == "nearest":
+            return add(mul(after, 0), 1)
+        d = after if offset == 0 else sub(1, after) if offset == 1 else add(after, 1) if offset < 0 else sub(2, after)
+        if self.mode == "linear":
+            return sub(1, d)
+        a = -0.75
+        if offset in (0, 1):
+            return add(mul(mul(sub(mul(d, a + 2), a + 3), d), d), 1)
+        return sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a)
 
 
 def bilinear(image: Array, y: Array, x: Array) -> Array:
