@@ -55,7 +55,11 @@ class Layer:
 
 
 LAYERS = [
-    *(Layer(f"resnet 1x1 {c}x{h}x{h} -> {k}", c, k, h) for c, k, h in [(64, 256, 56), (64, 64, 56), (512, 128, 28), (1024, 256, 14), (2048, 512, 7)]),
+    Layer("resnet 1x1 64x56x56 -> 256", 64, 256, 56),
+    Layer("resnet 1x1 64x56x56 -> 64", 64, 64, 56),
+    Layer("resnet 1x1 512x28x28 -> 128", 512, 128, 28),
+    Layer("resnet 1x1 1024x14x14 -> 256", 1024, 256, 14),
+    Layer("resnet 1x1 2048x7x7 -> 512", 2048, 512, 7),
     *(Layer(f"resnet 3x3 {c}x{h}x{h}", c, c, h, 3) for c, h in [(64, 56), (128, 28), (256, 14), (512, 7)]),
     *(Layer(f"resnet 3x3 s2 {c}x{h}x{h}", c, c, h, 3, 2) for c, h in [(128, 56), (256, 28), (512, 14)]),
     Layer("resnet stem 7x7 s2 3x224x224 -> 64", 3, 64, 224, 7, 2),
@@ -63,11 +67,25 @@ LAYERS = [
     Layer("yolo 3x3 s2 32x320x320 -> 64", 32, 64, 320, 3, 2),
     Layer("yolo 1x1 128x80x80", 128, 128, 80),
     Layer("yolo 3x3 64x80x80", 64, 64, 80, 3),
-    *(Layer(f"mobilenet 1x1 {c}x{h}x{h} -> {k}", c, k, h) for c, k, h in [(16, 64, 112), (24, 72, 56), (40, 120, 28), (80, 200, 14), (112, 672, 14), (160, 960, 7)]),
-    *(Layer(f"mobilenet {k}x{k} depthwise {c}x{h}x{h}", c, c, h, k, 1, c) for c, h, k in [(16, 112, 3), (72, 56, 3), (120, 28, 5), (672, 14, 5), (960, 7, 5)]),
+    Layer("mobilenet 1x1 16x112x112 -> 64", 16, 64, 112),
+    Layer("mobilenet 1x1 24x56x56 -> 72", 24, 72, 56),
+    Layer("mobilenet 1x1 40x28x28 -> 120", 40, 120, 28),
+    Layer("mobilenet 1x1 80x14x14 -> 200", 80, 200, 14),
+    Layer("mobilenet 1x1 112x14x14 -> 672", 112, 672, 14),
+    Layer("mobilenet 1x1 160x7x7 -> 960", 160, 960, 7),
+    Layer("mobilenet 3x3 depthwise 16x112x112", 16, 16, 112, 3, 1, 16),
+    Layer("mobilenet 3x3 depthwise 72x56x56", 72, 72, 56, 3, 1, 72),
+    Layer("mobilenet 5x5 depthwise 120x28x28", 120, 120, 28, 5, 1, 120),
+    Layer("mobilenet 5x5 depthwise 672x14x14", 672, 672, 14, 5, 1, 672),
+    Layer("mobilenet 5x5 depthwise 960x7x7", 960, 960, 7, 5, 1, 960),
     Layer("mobilenet 3x3 s2 depthwise 64x112x112", 64, 64, 112, 3, 2, 64),
-    *(Layer(f"bert {m}x{c} @ {k}", c, k, m, 0) for m, c, k in [(128, 768, 768), (128, 768, 3072), (128, 768, 2304), (1, 768, 3072), (4, 1024, 4096), (64, 784, 128)]),
-]  # fmt: skip
+    Layer("bert 128x768 @ 768", 768, 768, 128, 0),
+    Layer("bert 128x768 @ 3072", 768, 3072, 128, 0),
+    Layer("bert 128x768 @ 2304", 768, 2304, 128, 0),
+    Layer("gemv 1x768 @ 3072", 768, 3072, 1, 0),
+    Layer("gemv 4x1024 @ 4096", 1024, 4096, 4, 0),
+    Layer("mlp 64x784 @ 128", 784, 128, 64, 0),
+]
 
 
 def layer_node(layer: Layer, x: Node, w: Array, b: Array) -> Node:
@@ -198,7 +216,11 @@ def ort_chain(layer: Layer, weights: Sequence[tuple[Array, Array]], pairs: int) 
             nodes += [helper.make_node("MatMul", [at, w], [f"m{i}"]), helper.make_node("Add", [f"m{i}", b], [f"c{i}"])]
         else:
             p = _pads(layer)
-            nodes.append(helper.make_node("Conv", [at, w, b], [f"c{i}"], strides=[layer.stride] * 2, pads=[p[0], p[0], p[1], p[1]], group=layer.groups))
+            nodes.append(
+                helper.make_node(
+                    "Conv", [at, w, b], [f"c{i}"], strides=[layer.stride] * 2, pads=[p[0], p[0], p[1], p[1]], group=layer.groups
+                )
+            )
         nodes.append(helper.make_node("Relu", [f"c{i}"], [f"y{i}"]))
         at = f"y{i}"
     shape = [layer.h, layer.c] if layer.kernel == 0 else [1, layer.c, layer.h, layer.h]
@@ -255,7 +277,7 @@ def measure(layer: Layer, rounds: int, peak: Callable[[], object], peak_flops: i
     times: dict[str, list[float]] = {name: [] for name in runs}
     peaks = []
     count = 2 * CHAIN if layer.stride == 1 else 0
-    for name, (a, b) in runs.items():
+    for a, b in runs.values():
         a(), b()
     for _ in range(rounds):
         for name, (a, b) in runs.items():

@@ -7,19 +7,19 @@ by their sum until the end, when there are only head_dim numbers left of each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from jumar.base import Array, DType, bool_, i64
+from jumar.base import Array, i64
 from jumar.device import Target
-from jumar.kernel import Builder, Kernel, Value, math
+from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import accumulator
+from jumar.operators.cpu.attention_few import FEW, few_kernel
+from jumar.operators.cpu.attention_row import Block, softmax_row
 from jumar.operators.cpu.blocking import covered
-from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
-from jumar.operators.cpu.expression import load
+from jumar.operators.cpu.epilogue import Writer, modulo, quotient
 from jumar.operators.cpu.gemm import cover
 from jumar.operators.cpu.matmul import micro_kernels, writing_task
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
@@ -28,20 +28,6 @@ from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
 PAD = 16  # elements between rows of scores, so that they do not fall on the same sets of the cache
-HIDDEN = float("-inf")  # a score that cannot be seen; the least number is a score like others, as exporters write it into masks
-
-
-@dataclass(frozen=True)
-class Block:
-    """What makes one attention kernel different from another.   mask: its element type and whether it differs along rows and columns."""
-
-    tile: Tile
-    epilogue: Epilogue
-    causal: bool
-    softcap: bool
-    mask: tuple[DType, bool, bool] | None
-
-
 SIZES = ("rows", "keys", "depth", "width", "row_block", "row_blocks", "pitch", "sums_at", "values_at", "offset")
 
 
@@ -94,7 +80,7 @@ def attention_kernel(block: Block) -> Kernel:
         line = k.offset(scores, row * n["pitch"])
         sees = k.minimum(seen, first + row + n["offset"] + 1) if block.causal else seen
         mask_line = None if head_mask is None else k.offset(head_mask, (first + row) * mask_pitch)
-        total = _softmax_row(k, block, line, mask_line, sees, seen, scale, softcap)
+        total = softmax_row(k, block, line, mask_line, sees, seen, scale, softcap)
         k.store(total, sums, (rows + FULL) * columns + row)
     pointers(scores, n["pitch"])
     head_values = k.offset(values, k.load(place, 2))
@@ -112,47 +98,6 @@ def attention_kernel(block: Block) -> Kernel:
         with k.otherwise():
             panel(n["width"] - column)
     return k.finish()
-
-
-def _softmax_row(
-    k: Builder, block: Block, line: Value, mask: Value | None, sees: Value, seen: Value, scale: Value, softcap: Value
-) -> Value:
-    """Exponentials of one row of scores less their maximum, in place; the value is 1 over their sum, or 0 for a row that sees nothing."""
-    dtype, lanes = block.tile.dtype, block.tile.columns
-    hidden = k.const(HIDDEN, dtype, lanes)
-    highest = k.var(hidden)
-
-    def final(at: Value, inside: Value | None) -> None:
-        score = k.load(line, at, lanes) * scale
-        if block.softcap:
-            score = math.tanh(k, score / softcap) * softcap
-        if mask is not None and block.mask:
-            seen_mask = load(k, mask, at, lanes, inside) if block.mask[2] else k.splat(load(k, mask, 0), lanes)
-            if block.mask[0] is bool_:
-                score = k.select(seen_mask, score, hidden)
-            else:
-                score = score + k.convert(seen_mask, dtype)
-        if inside is not None:
-            score = k.select(inside, score, hidden)
-        k.store(score, line, at)
-        highest.set(k.maximum(highest.get(), score))
-
-    whole = sees - modulo(k, k.maximum(sees, 0), k.index(lanes))
-    with k.loop(0, whole, lanes) as at:
-        final(at, None)
-    # the rest of the row as far as the block sees: hidden scores, whose exponentials are 0
-    with k.loop(k.maximum(whole, 0), seen, lanes) as at:
-        final(at, k.lane_mask(sees - at, lanes))
-    top = k.reduce(highest.get(), "max")
-    blind = top == HIDDEN
-    top = k.select(blind, 0, top)
-    total = k.var(k.const(0, dtype, lanes))
-    with k.loop(0, seen, lanes) as at:
-        value = math.exp(k, k.load(line, at, lanes) - top)
-        k.store(value, line, at)
-        total.set(total.get() + value)
-    sum_ = k.reduce(total.get(), "add")
-    return k.select(blind, k.const(0, dtype), k.const(1, dtype) / sum_)
 
 
 def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
@@ -178,36 +123,47 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
     if q.dtype is not dtype:
         task, source = convert_task(source, q.dtype, dtype, q.type.size, tile.lanes)
         tasks.append(task)
+    head = np.arange(outer * heads, dtype=np.int64)
+    kv, mask_places = head // (heads // shared), mask[0] if mask else head * 0
+    block = Block(tile, layout.epilogue, op.causal, op.softcap > 0, (masks[0].dtype, bool(mask[1]), bool(mask[2])) if mask else None)
+    mask_args: tuple[TaskArg, ...] = (group.place(masks[0]), mask[1]) if mask else ()
+    numbers = tuple(int.from_bytes(np.array(x, dtype.numpy).tobytes(), "little") for x in (op.scale, op.softcap))
+
+    def place_table(*offsets: Array) -> Packed:
+        return Packed(
+            np.ascontiguousarray(np.stack(np.broadcast_arrays(*offsets, mask_places, *layout.offsets), axis=-1).astype(np.int64)), "places"
+        )
+
+    if rows <= FEW:
+        places = place_table(head * (rows * depth), kv * (count * depth), kv * (count * width))
+        kernel = few_kernel(block, keys.dtype, values.dtype)
+        args: tuple[TaskArg, ...] = (
+            source, group.place(keys), group.place(values), places, *mask_args, *numbers, rows, count, depth, width, op.offset
+        )  # fmt: skip
+        scratch = (count + 4 * tile.columns) * dtype.nbytes
+        return Lowered((*tasks, writing_task(group, layout, kernel, args, outer * heads, scratch)))
     each = np.arange(outer * shared, dtype=np.int64)
     k_task, k_panels = pack_task(group.place(keys), keys.dtype, tile, each * (count * depth), depth, count, depth, transposed=True)
     v_task, v_panels = pack_task(group.place(values), values.dtype, tile, each * (count * width), count, width, width)
-    tasks += [k_task, v_task]
     whole_keys, whole_width = (-(-size // tile.columns) * tile.columns for size in (count, width))
-    head = np.arange(outer * heads, dtype=np.int64)
-    kv = head // (heads // shared)
-    offsets = [head * (rows * depth), kv * (depth * whole_keys), kv * (count * whole_width), mask[0] if mask else head * 0, *layout.offsets]
-    places = Packed(np.ascontiguousarray(np.stack(np.broadcast_arrays(*offsets), axis=-1).astype(np.int64)), "places")
-    block = Block(tile, layout.epilogue, op.causal, op.softcap > 0, (masks[0].dtype, bool(mask[1]), bool(mask[2])) if mask else None)
+    places = place_table(head * (rows * depth), kv * (depth * whole_keys), kv * (count * whole_width))
     pitch = whole_keys + PAD
     row_block = _row_block(rows, pitch, outer * heads, tile, target)
     table = -(-covered(row_block) // 8) * 8 * 8 // dtype.nbytes
-    values_at = table + covered(row_block) * pitch
-    values_at = -(-values_at // 16) * 16
+    values_at = -(-(table + covered(row_block) * pitch) // 16) * 16
     scratch = (values_at + (row_block + FULL) * tile.columns + row_block + 16) * dtype.nbytes
     row_blocks = -(-rows // row_block)
-    numbers = tuple(int.from_bytes(np.array(x, dtype.numpy).tobytes(), "little") for x in (op.scale, op.softcap))
     sizes = (rows, count, depth, width, row_block, row_blocks, pitch, table, values_at, op.offset)
-    mask_args: tuple[TaskArg, ...] = (group.place(masks[0]), mask[1]) if mask else ()
-    args: tuple[TaskArg, ...] = (*micro_kernels(tile), source, k_panels, v_panels, places, *mask_args, *numbers, *sizes)
-    tasks.append(writing_task(group, layout, attention_kernel(block), args, outer * heads * row_blocks, scratch))
-    return Lowered(tuple(tasks))
+    args = (*micro_kernels(tile), source, k_panels, v_panels, places, *mask_args, *numbers, *sizes)
+    product = writing_task(group, layout, attention_kernel(block), args, outer * heads * row_blocks, scratch)
+    return Lowered((*tasks, k_task, v_task, product))
 
 
 def _row_block(rows: int, pitch: int, batches: int, tile: Tile, target: Target) -> int:
     """Rows whose scores fit half of L2, fewer where there would not be chunks enough."""
     most = max(FULL, target.l2_nbytes // 2 // (pitch * tile.dtype.nbytes) // FULL * FULL)
     parts = max(-(-rows // most), min(-(-rows // (2 * FULL)), -(-4 * target.cores // batches)))
-    return min(rows, -(-(-(-rows // parts)) // FULL) * FULL)
+    return min(rows, (-(-rows // parts) + FULL - 1) // FULL * FULL)
 
 
 def _mask_of(shape: tuple[int, ...], scores: tuple[int, ...]) -> tuple[Array, int, int] | None:
@@ -223,4 +179,3 @@ def _mask_of(shape: tuple[int, ...], scores: tuple[int, ...]) -> tuple[Array, in
     for size, stride in zip(scores[:-2], steps[:-2], strict=True):
         offsets = (offsets[:, None] + np.arange(size) * stride).reshape(-1)
     return offsets, steps[-2], steps[-1]
-

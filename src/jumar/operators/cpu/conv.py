@@ -1,7 +1,7 @@
 """Convolutions as contractions: which rows of channels-last x each output position reads.
 
-In: a group (root.py) whose root is a Conv, its bias already an operand of the epilogue.  Out: tasks.  A 1x1 convolution is a matrix product.
-Any other reads its windows through two tables, one for the outer dimensions and one for the last: padding, strides and dilations cost
+In: a group (root.py) whose root is a Conv, its bias already an operand of the epilogue.  Out: tasks.
+A 1x1 convolution is a matrix product.  Any other reads its windows through two tables, one for the outer dimensions and one for the last: padding, strides and dilations cost
 nothing, and x is not copied.  With few channels a row of taps is one run of memory, once x has its border.
 Depthwise ones go to depthwise.py, 3x3 ones with stride 1 may go to winograd.py.
 """
@@ -138,7 +138,7 @@ def window_tables(g: Geometry, channels: int) -> tuple[Array, Array]:
     channels: elements from one position to the next in memory (more than `g.channels` where positions are runs).
     """
     step = channels
-    places = []  # of each dimension: [out, kernel]
+    places: list[Array] = []  # of each dimension: [out, kernel]
     for d in range(len(g.spatial) - 1, -1, -1):
         at = np.arange(g.out[d])[:, None] * g.strides[d] - g.low[d] + np.arange(g.kernel[d])[None, :] * g.dilations[d]
         places.insert(0, np.where((at >= 0) & (at < g.spatial[d]), at * step, PADDING))

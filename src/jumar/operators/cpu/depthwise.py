@@ -84,9 +84,7 @@ def depthwise_kernel(strip: Strip) -> Kernel:
     return k.finish()
 
 
-def _sums(
-    k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, pitch: Value, c: Value, width: Value | None
-) -> list[Value]:
+def _sums(k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, pitch: Value, c: Value, width: Value | None) -> list[Value]:
     """The sums of a tile for the channels from `c`."""
     lanes, mask = strip.lanes, None if width is None else k.lane_mask(width, strip.lanes)
     sums = [k.var(k.const(0, strip.dtype, lanes)) for _ in range(strip.width)]
@@ -135,13 +133,14 @@ def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -
     outer, _ = window_tables(g, g.channels)
     packed = np.zeros((g.taps, -(-g.channels // lanes) * lanes), dtype.numpy)
     packed[:, : g.channels] = filters.reshape(g.channels, g.taps).T
+    zeros = np.zeros(packed.shape[1], dtype.numpy)
     tiles = -(-g.out[-1] // width)
     total = outer.shape[0] * tiles
     places = np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64)
     each = max(1, 2 * width * g.taps * g.channels)
     block = max(1, min(CHUNK_FLOPS // each, total // (4 * target.cores)))
     head: tuple[TaskArg, ...] = (
-        x, Packed(packed, "filters"), Packed(np.zeros(packed.shape[1], dtype.numpy), "zeros"), Packed(places, "places"), Packed(outer, "outer"),
+        x, Packed(packed, "filters"), Packed(zeros, "zeros"), Packed(places, "places"), Packed(outer, "outer"),
         g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block,
     )  # fmt: skip
     scratch = 8 * outer.shape[1] * strip.reach

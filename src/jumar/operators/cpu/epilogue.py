@@ -26,7 +26,8 @@ NONE, DENSE, SPLIT = "none", "dense", "split"  # and from the column
 class Lie:
     """How a value lies along rows and columns, as far as code depends on it.
 
-    rows: fixed (all the same), linear, or periodic (two strides); columns: none (all the same), dense, or split (dense runs of whole panels).
+    rows: fixed (all the same), linear, or periodic (two strides).
+    columns: none (all the same), dense, or split (dense runs of whole panels).
     """
 
     dtype: DType

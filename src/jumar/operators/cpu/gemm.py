@@ -80,7 +80,9 @@ def contraction_kernel(shape: Shape) -> Kernel:
         with k.loop(first_panel, last_panel) as panel:
             b = k.offset(w0, panel * panel_pitch + block)
             # the panel that comes next is fetched while this one is used, a part of it with each tile of rows
-            ahead = k.offset(w0, k.select(panel + 1 < last_panel, (panel + 1) * panel_pitch + block, first_panel * panel_pitch + block + size))
+            ahead = k.offset(
+                w0, k.select(panel + 1 < last_panel, (panel + 1) * panel_pitch + block, first_panel * panel_pitch + block + size)
+            )
             share = quotient(k, size, fulls + smalls)
             c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
             for function, height, base, count in ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls)):

@@ -19,10 +19,10 @@ from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.blocking import Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
-from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.cpu.microkernel import SMALL, Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, pack_task
+from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.families import Contraction
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -62,7 +62,8 @@ def product_of(x: TensorType, w: TensorType) -> Product:
         return Product(math.prod(x_batch) * rows, depth, columns, one, one)
     batch = np.broadcast_shapes(x_batch, w_batch)
     x_places, w_places = (
-        np.ascontiguousarray(np.broadcast_to(np.arange(math.prod(b)).reshape(b), batch)).reshape(-1).astype(np.int64) for b in (x_batch, w_batch)
+        np.ascontiguousarray(np.broadcast_to(np.arange(math.prod(b)).reshape(b), batch)).reshape(-1).astype(np.int64)
+        for b in (x_batch, w_batch)
     )
     return Product(rows, depth, columns, x_places, w_places)
 
@@ -87,8 +88,8 @@ def lower_matmul(group: RootGroup, target: Target) -> Lowered | None:
     if value is not None:
         panels = Packed(pack_panels(value.reshape(matrices, p.depth, p.columns), tile), "weights")
     else:
-        places = np.arange(matrices, dtype=np.int64) * (p.depth * p.columns)
-        task, panels = pack_task(panels, w.dtype, tile, places, p.depth, p.columns, p.columns)
+        each = np.arange(matrices, dtype=np.int64) * (p.depth * p.columns)
+        task, panels = pack_task(panels, w.dtype, tile, each, p.depth, p.columns, p.columns)
         tasks.append(task)
     blocks = choose_blocks(p.rows, p.columns, p.depth, 1, tile, target, p.batches)
     places = place_table(p.x_places * (p.rows * p.depth), p.w_places * panel_sizes, layout)

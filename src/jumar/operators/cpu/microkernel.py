@@ -61,9 +61,21 @@ def micro_kernel(tile: Tile) -> Kernel:
     b: [taps, depth, columns];  c, pitch: the tile's first element and elements from row to row
     add: 1 adds to what c holds, 0 overwrites;  ahead: memory to prefetch, a cache line for every `UNROLL` steps of k
     """
-    k = Builder(f"micro_{tile.dtype}_{tile.rows}x{tile.vectors}x{tile.lanes}" + (f"_{tile.splits}" if tile.splits > 1 else ""), entry="plain")
-    rows, taps, start, depth = k.argument_pointer("rows", i64), k.argument_integer("taps"), k.argument_integer("start"), k.argument_integer("depth")
-    b, c, pitch, add = k.argument_pointer("b", tile.dtype), k.argument_pointer("c", tile.dtype), k.argument_integer("pitch"), k.argument_integer("add")
+    k = Builder(
+        f"micro_{tile.dtype}_{tile.rows}x{tile.vectors}x{tile.lanes}" + (f"_{tile.splits}" if tile.splits > 1 else ""), entry="plain"
+    )
+    rows, taps, start, depth = (
+        k.argument_pointer("rows", i64),
+        k.argument_integer("taps"),
+        k.argument_integer("start"),
+        k.argument_integer("depth"),
+    )
+    b, c, pitch, add = (
+        k.argument_pointer("b", tile.dtype),
+        k.argument_pointer("c", tile.dtype),
+        k.argument_integer("pitch"),
+        k.argument_integer("add"),
+    )
     ahead = k.argument_pointer("ahead", tile.dtype)
     zero = k.const(0, tile.dtype, tile.lanes)
     sums = [[[k.var(zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.splits)]

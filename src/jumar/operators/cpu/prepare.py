@@ -76,8 +76,8 @@ def _transpose(k: Builder, start: Value, out: Value, column: Value, here: Value,
             block = [k.convert(k.load(row, pitch * r + i, lanes), tile.dtype) for r in range(lanes)]
             for r, vector in enumerate(transpose_block(k, block)):
                 k.store(vector, out, (i + r) * columns + j)
-        with k.loop(turned, depth) as i, k.loop(0, lanes) as r:
-            k.store(k.convert(k.load(row, pitch * r + i), tile.dtype), out, i * columns + j + r)
+        with k.loop(turned, depth) as i, k.loop(0, lanes) as lane:
+            k.store(k.convert(k.load(row, pitch * lane + i), tile.dtype), out, i * columns + j + lane)
     with k.loop(full, here) as j, k.loop(0, depth) as i:
         k.store(k.convert(k.load(start, (column + j) * pitch + i), tile.dtype), out, i * columns + j)
     with k.loop(here, columns) as j, k.loop(0, depth) as i:

@@ -32,7 +32,9 @@ from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
 
 FILTER = {
-    4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]),
+    4: np.array(
+        [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
+    ),
     2: np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]),
 }
 PAD = 16  # elements between positions in scratch: without them 36 streams fall on a few sets of the cache
@@ -169,9 +171,7 @@ def _size_args(g: Geometry, plan: Plan, columns: int, block: int) -> tuple[int, 
     return (g.n * tiles_y * tiles_x, tiles_y, tiles_x, *g.spatial, *g.low, *g.out, g.inner, columns, g.filters, block)
 
 
-def emit_input(
-    s: Sizes, m: int, tile: Tile, x: Value, zeros: Value, table: Value, index: Value, target: Callable[[int], Value]
-) -> None:
+def emit_input(s: Sizes, m: int, tile: Tile, x: Value, zeros: Value, table: Value, index: Value, target: Callable[[int], Value]) -> None:
     """V of one tile, all channels.   table: scratch for its pointers; target(p): where position p of this tile goes."""
     k, n, side, lanes = s.k, s.n, m + 2, tile.lanes
     image, row, column = s.tile_at(index, m)
@@ -221,8 +221,8 @@ def emit_output(
             for j, value in enumerate(output_rows(k, m, [half[j][i] for j in range(side)])):
                 k.store(value, held, (i * m + j) * lanes, aligned=True)
         part = writer.columns(offset, c, width, lanes)
-        with k.loop(0, rows) as i, k.loop(0, columns) as j:
-            part.write(first + i * n["out_x"] + j, k.load(held, (i * m + j) * lanes, lanes, aligned=True))
+        with k.loop(0, rows) as y, k.loop(0, columns) as x:
+            part.write(first + y * n["out_x"] + x, k.load(held, (y * m + x) * lanes, lanes, aligned=True))
 
     whole = n["filters"] - modulo(k, n["filters"], k.index(lanes))
     with k.loop(0, whole, lanes) as c:
@@ -307,7 +307,13 @@ def output_kernel(m: int, tile: Tile, epilogue: Epilogue) -> Kernel:
     n = s.n
     with k.loop(k.chunk * n["block"], k.minimum((k.chunk + 1) * n["block"], n["tiles"])) as t:
         emit_output(
-            s, m, tile, writer, lambda i: k.load(places, 2 + i), t, lambda p: k.offset(products, (n["tiles"] * p + t) * n["columns"] + p * PAD)
+            s,
+            m,
+            tile,
+            writer,
+            lambda i: k.load(places, 2 + i),
+            t,
+            lambda p: k.offset(products, (n["tiles"] * p + t) * n["columns"] + p * PAD),
         )
     return k.finish()
 
@@ -338,7 +344,16 @@ def lower_winograd(group: RootGroup, g: Geometry, x: TaskArg, target: Target, pl
 
 
 def _stepped(
-    group: RootGroup, g: Geometry, plan: Plan, tile: Tile, layout: Layout, target: Target, x: TaskArg, weights: Packed, zeros: Packed, places: Packed
+    group: RootGroup,
+    g: Geometry,
+    plan: Plan,
+    tile: Tile,
+    layout: Layout,
+    target: Target,
+    x: TaskArg,
+    weights: Packed,
+    zeros: Packed,
+    places: Packed,
 ) -> tuple[Task, ...]:
     tiles, columns, positions = tile_count(g, plan.m), _padded(g, tile), plan.positions
     block = max(1, tiles // (4 * target.cores))
@@ -359,7 +374,8 @@ def _stepped(
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), v, weights, table, *blocks.args, g.inner)
     middle = Task(
         contraction_kernel(shape), (*head, products, *Strides(inner=columns).args), (len(head),), blocks.chunks,
-        scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=weights.array.nbytes, label="winograd product",
+        scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=weights.array.nbytes,
+        label="winograd product",
     )  # fmt: skip
     last = writing_task(group, layout, output_kernel(plan.m, tile, layout.epilogue), (products, places, *sizes), chunks, 0)
     return (first, middle, last)

@@ -1,0 +1,66 @@
+"""One row of attention: from scores to weights.   Shared by attention.py and attention_few.py.
+
+In: scores of a query in scratch.  Out: their exponentials in place, and the factor that makes them weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jumar.base import DType, bool_
+from jumar.kernel import Builder, Value, math
+from jumar.operators.cpu.epilogue import Epilogue, modulo
+from jumar.operators.cpu.expression import load
+from jumar.operators.cpu.microkernel import Tile
+
+HIDDEN = float("-inf")  # a score that cannot be seen; the least number is a score like others, as exporters write it into masks
+
+
+@dataclass(frozen=True)
+class Block:
+    """What makes one attention kernel different from another.   mask: its element type and whether it differs along rows and columns."""
+
+    tile: Tile
+    epilogue: Epilogue
+    causal: bool
+    softcap: bool
+    mask: tuple[DType, bool, bool] | None
+
+
+def softmax_row(k: Builder, block: Block, line: Value, mask: Value | None, sees: Value, seen: Value, scale: Value, softcap: Value) -> Value:
+    """Exponentials of one row of scores less their maximum, in place; the value is 1 over their sum, or 0 for a row that sees nothing."""
+    dtype, lanes = block.tile.dtype, block.tile.columns
+    hidden = k.const(HIDDEN, dtype, lanes)
+    highest = k.var(hidden)
+
+    def final(at: Value, inside: Value | None) -> None:
+        score = k.load(line, at, lanes) * scale
+        if block.softcap:
+            score = math.tanh(k, score / softcap) * softcap
+        if mask is not None and block.mask:
+            seen_mask = load(k, mask, at, lanes, inside) if block.mask[2] else k.splat(load(k, mask, 0), lanes)
+            if block.mask[0] is bool_:
+                score = k.select(seen_mask, score, hidden)
+            else:
+                score = score + k.convert(seen_mask, dtype)
+        if inside is not None:
+            score = k.select(inside, score, hidden)
+        k.store(score, line, at)
+        highest.set(k.maximum(highest.get(), score))
+
+    whole = sees - modulo(k, k.maximum(sees, 0), k.index(lanes))
+    with k.loop(0, whole, lanes) as at:
+        final(at, None)
+    # the rest of the row as far as the block sees: hidden scores, whose exponentials are 0
+    with k.loop(k.maximum(whole, 0), seen, lanes) as at:
+        final(at, k.lane_mask(sees - at, lanes))
+    top = k.reduce(highest.get(), "max")
+    blind = top == HIDDEN
+    top = k.select(blind, 0, top)
+    total = k.var(k.const(0, dtype, lanes))
+    with k.loop(0, seen, lanes) as at:
+        value = math.exp(k, k.load(line, at, lanes) - top)
+        k.store(value, line, at)
+        total.set(total.get() + value)
+    sum_ = k.reduce(total.get(), "add")
+    return k.select(blind, k.const(0, dtype), k.const(1, dtype) / sum_)
