@@ -23,6 +23,7 @@ from jumar.runtime.link import Code, link
 from jumar.runtime.native import (
     BARRIER,
     CONTEXT_COUNTERS,
+    CONTEXT_DONE,
     CONTEXT_SPINS,
     CONTEXT_STEPS,
     CONTEXT_THREADS,
@@ -239,7 +240,7 @@ class Instance:
             if i in host_times:
                 spans = [((host_times[i][0] - start) / rate, (host_times[i][1] - start) / rate)]
             else:
-                spans = [((int(a) - start) / rate, (int(b) - start) / rate) for a, b in stamps[i] if a]
+                spans = [((int(a) - start) / rate, (int(b) - start) / rate) for a, b in stamps[i] if b]
             name = step.kernel if isinstance(step, Step) else f"host {step.op}"
             flops, nbytes = (step.flops, step.nbytes) if isinstance(step, Step) else (0, 0)
             first, last = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else (0.0, 0.0)
@@ -286,9 +287,11 @@ class Instance:
         for i, (step, flags) in enumerate(zip(program.steps, _flags(program.steps), strict=True)):
             if isinstance(step, Step):
                 table[i] = (self.code.address(step.kernel), base + 8 * starts[i], step.chunks, flags)
-        counters = np.zeros(len(program.steps) + 1, np.int64)
+        # chunks handed out, chunks done: apart, so that who waits does not slow down who takes
+        counters = np.zeros((2, (len(program.steps) + 16) // 8 * 8), np.int64)
         context = allocate(8 * CONTEXT_WORDS).view(np.int64)
         context[CONTEXT_STEPS], context[CONTEXT_COUNTERS], context[CONTEXT_THREADS] = table.ctypes.data, counters.ctypes.data, self.threads
+        context[CONTEXT_DONE] = counters[1].ctypes.data
         # with more threads than cores, a thread that spins keeps the one it waits for from running
         context[CONTEXT_SPINS] = SPINS if self.threads <= usable_cores() else 0
         return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports)

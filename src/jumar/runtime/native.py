@@ -2,8 +2,10 @@
 
 In: a table of steps (executor.py).  Out: `pool().run(context, first, last)`.
 
-One fork per run.  Every thread walks the table, takes chunks of each step from its counter, and waits at a barrier where the
-table says so.  Waiting threads spin for about a millisecond and then sleep on a futex (idle workers) or yield (at a barrier).
+One fork per run.  Every thread walks the table and takes chunks of each step from its counter; where the table asks for a barrier
+it waits until all chunks of the steps before are done.  So nobody waits for a THREAD: a worker that is still asleep, or that the
+system gave no core, joins when it can, and a short run is over before it comes (on a busy machine a barrier that counts threads
+takes as long as the scheduler's time slice).  Waiting threads spin, then yield (at a barrier) or sleep on a futex (idle workers).
 The code is LLVM IR text, compiled once per machine and kept in the cache on disk; a deployed package carries its object.
 
 Two programs at once: the pool belongs to one run at a time.  A run that finds it taken does its steps on the calling thread alone,
@@ -32,7 +34,7 @@ from jumar.runtime.link import Code, link
 MAX_THREADS = 64
 SPINS = 4000  # pauses, about 0.2 ms, before a thread at a barrier yields its core; an idle worker sleeps after five times that
 # words of a context and of a step in the table
-CONTEXT_STEPS, CONTEXT_COUNTERS, CONTEXT_THREADS, CONTEXT_TIMES, CONTEXT_SPINS, CONTEXT_WORDS = 0, 1, 2, 3, 4, 8
+CONTEXT_STEPS, CONTEXT_COUNTERS, CONTEXT_THREADS, CONTEXT_TIMES, CONTEXT_SPINS, CONTEXT_DONE, CONTEXT_WORDS = 0, 1, 2, 3, 4, 5, 8
 STEP_KERNEL, STEP_ARGS, STEP_CHUNKS, STEP_FLAGS, STEP_WORDS = 0, 1, 2, 3, 4
 BARRIER, SERIAL = 1, 2  # flags: wait for the steps before; chunks on thread 0 only
 
@@ -66,12 +68,13 @@ _ARM = {
 }
 
 _TEXT = """
-; gen: sequence << 8 | threads of this run.  It alone tells a worker whether it takes part, so a late worker never reads a job
-; that is not its own: the caller waits for all who take part before it writes the next job.
+; gen: sequence << 8 | threads of this run; a new value is the call to work.
+; door: sequence << 8 | workers that came in while the run was open; -1 when no run is.  A worker that comes late finds another
+; sequence or -1 and stays out, so it never reads a job that is not its own, and no run waits for a worker that did not come in.
 @gen = internal global i64 0, align 128
+@door = internal global i64 -1, align 128
+@left = internal global i64 0, align 128
 @sleepers = internal global i32 0, align 128
-@bar = internal global i64 0, align 128
-@done = internal global i64 0, align 128
 @busy = internal global i64 0, align 128
 @workers = internal global i64 0, align 128
 ; pauses before an idle worker sleeps
@@ -139,8 +142,28 @@ out:
   ret void
 }
 
-; the steps first .. last - 1 as thread tid of n; base is the barrier word at the fork
-define internal void @walk(ptr %ctx, i64 %first, i64 %last, i64 %tid, i64 %n, i64 %base) nounwind noinline {
+; waits until the steps from .. to - 1 have all their chunks done
+define internal void @settle(ptr %table, ptr %done, i64 %from, i64 %to, i64 %spins) nounwind {
+entry:
+  %any = icmp slt i64 %from, %to
+  br i1 %any, label %next, label %out
+next:
+  %s = phi i64 [ %from, %entry ], [ %s1, %next ]
+  %row = mul i64 %s, 4
+  %q = getelementptr i64, ptr %table, i64 %row
+  %q2 = getelementptr i64, ptr %q, i64 2
+  %chunks = load i64, ptr %q2
+  %word = getelementptr i64, ptr %done, i64 %s
+  call void @wait(ptr %word, i64 %chunks, i64 %spins)
+  %s1 = add i64 %s, 1
+  %more = icmp slt i64 %s1, %to
+  br i1 %more, label %next, label %out
+out:
+  ret void
+}
+
+; the steps first .. last - 1 as thread tid; `from` is the first step since the last barrier
+define internal void @walk(ptr %ctx, i64 %first, i64 %last, i64 %tid) nounwind noinline {
 entry:
   %table = load ptr, ptr %ctx
   %p1 = getelementptr i64, ptr %ctx, i64 1
@@ -152,12 +175,15 @@ entry:
   %timed = icmp ne ptr %times, null
   %p4 = getelementptr i64, ptr %ctx, i64 4
   %spins = load i64, ptr %p4
+  %p5 = getelementptr i64, ptr %ctx, i64 5
+  %done = load ptr, ptr %p5
+  %caller = icmp eq i64 %tid, 0
   br label %step
 step:
   %s = phi i64 [ %first, %entry ], [ %s1, %after ]
-  %reached = phi i64 [ %base, %entry ], [ %reached2, %after ]
+  %from = phi i64 [ %first, %entry ], [ %from2, %after ]
   %more = icmp slt i64 %s, %last
-  br i1 %more, label %read, label %out
+  br i1 %more, label %read, label %end
 read:
   %row = mul i64 %s, 4
   %q = getelementptr i64, ptr %table, i64 %row
@@ -170,16 +196,13 @@ read:
   %flags = load i64, ptr %q3
   %b = and i64 %flags, 1
   %fenced = icmp ne i64 %b, 0
-  %later = icmp sgt i64 %s, %first
-  %wait = and i1 %fenced, %later
-  br i1 %wait, label %barrier, label %ready
+  br i1 %fenced, label %barrier, label %ready
 barrier:
-  %next = add i64 %reached, %n
-  %arrived = atomicrmw add ptr @bar, i64 1 acq_rel
-  call void @wait(ptr @bar, i64 %next, i64 %spins)
+  call void @settle(ptr %table, ptr %done, i64 %from, i64 %s, i64 %spins)
   br label %ready
 ready:
-  %reached2 = phi i64 [ %reached, %read ], [ %next, %barrier ]
+  %from2 = phi i64 [ %from, %read ], [ %s, %barrier ]
+  %finished = getelementptr i64, ptr %done, i64 %s
   br i1 %timed, label %start, label %work
 start:
   call void @stamp(ptr %times, i64 %s, i64 %threads, i64 %tid, i64 0)
@@ -189,22 +212,32 @@ work:
   %serial = icmp ne i64 %f, 0
   br i1 %serial, label %one, label %share
 one:
-  %mine = icmp eq i64 %tid, 0
-  br i1 %mine, label %all, label %finished
+  br i1 %caller, label %all, label %after
 all:
   call void @alone(ptr %kernel, ptr %args, i64 %chunks, i64 0)
-  br label %finished
+  store atomic i64 %chunks, ptr %finished release, align 8
+  br label %worked
 share:
   %counter = getelementptr i64, ptr %counters, i64 %s
-  br label %take
+  %seen = load atomic i64, ptr %counter monotonic, align 8
+  %late = icmp sge i64 %seen, %chunks
+  br i1 %late, label %after, label %take
 take:
+  %mine = phi i64 [ 0, %share ], [ %mine1, %do ]
   %c = atomicrmw add ptr %counter, i64 1 monotonic
   %left = icmp slt i64 %c, %chunks
-  br i1 %left, label %do, label %finished
+  br i1 %left, label %do, label %none
 do:
   call void %kernel(ptr %args, i64 %c, i64 %tid)
+  %mine1 = add i64 %mine, 1
   br label %take
-finished:
+none:
+  %some = icmp ne i64 %mine, 0
+  br i1 %some, label %tell, label %after
+tell:
+  %d = atomicrmw add ptr %finished, i64 %mine release
+  br label %worked
+worked:
   br i1 %timed, label %stop, label %after
 stop:
   call void @stamp(ptr %times, i64 %s, i64 %threads, i64 %tid, i64 1)
@@ -212,6 +245,11 @@ stop:
 after:
   %s1 = add i64 %s, 1
   br label %step
+end:
+  br i1 %caller, label %last.barrier, label %out
+last.barrier:
+  call void @settle(ptr %table, ptr %done, i64 %from, i64 %last, i64 %spins)
+  br label %out
 out:
   ret void
 }
@@ -253,17 +291,32 @@ sleep:
 go:
   %count = and i64 %g, 255
   %mine = icmp slt i64 %tid, %count
-  br i1 %mine, label %run, label %next
+  br i1 %mine, label %knock, label %next
+knock:
+  %door0 = load atomic i64, ptr @door acquire, align 8
+  br label %enter
+enter:
+  %door = phi i64 [ %door0, %knock ], [ %now, %refused ]
+  %open = ashr i64 %door, 8
+  %call = ashr i64 %g, 8
+  %same = icmp eq i64 %open, %call
+  br i1 %same, label %come, label %next
+come:
+  %door1 = add i64 %door, 1
+  %pair = cmpxchg ptr @door, i64 %door, i64 %door1 acq_rel acquire
+  %now = extractvalue { i64, i1 } %pair, 0
+  %in = extractvalue { i64, i1 } %pair, 1
+  br i1 %in, label %run, label %refused
+refused:
+  br label %enter
 run:
   %ctx = load ptr, ptr @job
   %j1 = getelementptr i64, ptr @job, i64 1
   %first = load i64, ptr %j1
   %j2 = getelementptr i64, ptr @job, i64 2
   %end = load i64, ptr %j2
-  %j3 = getelementptr i64, ptr @job, i64 3
-  %base = load i64, ptr %j3
-  call void @walk(ptr %ctx, i64 %first, i64 %end, i64 %tid, i64 %count, i64 %base)
-  %d = atomicrmw add ptr @done, i64 1 release
+  call void @walk(ptr %ctx, i64 %first, i64 %end, i64 %tid)
+  %d = atomicrmw add ptr @left, i64 1 release
   br label %next
 next:
   br label %outer
@@ -316,23 +369,25 @@ clear:
   %spins = load i64, ptr %p4
   %five = mul i64 %spins, 5
   store atomic i64 %five, ptr @patience monotonic, align 8
+  %p5 = getelementptr i64, ptr %ctx, i64 5
+  %done = load ptr, ptr %p5
   %c0 = getelementptr i64, ptr %counters, i64 %first
+  %d0 = getelementptr i64, ptr %done, i64 %first
   %steps = sub i64 %last, %first
   %nbytes = shl i64 %steps, 3
   call void @llvm.memset.p0.i64(ptr align 8 %c0, i8 0, i64 %nbytes, i1 false)
-  %base = load atomic i64, ptr @bar monotonic, align 8
+  call void @llvm.memset.p0.i64(ptr align 8 %d0, i8 0, i64 %nbytes, i1 false)
   store ptr %ctx, ptr @job
   %j1 = getelementptr i64, ptr @job, i64 1
   store i64 %first, ptr %j1
   %j2 = getelementptr i64, ptr @job, i64 2
   store i64 %last, ptr %j2
-  %j3 = getelementptr i64, ptr @job, i64 3
-  store i64 %base, ptr %j3
-  store atomic i64 0, ptr @done monotonic, align 8
+  store atomic i64 0, ptr @left monotonic, align 8
   %g0 = load atomic i64, ptr @gen monotonic, align 8
   %g1 = and i64 %g0, -256
   %g2 = add i64 %g1, 256
   %g3 = or i64 %g2, %n
+  store atomic i64 %g2, ptr @door release, align 8
   %was = atomicrmw xchg ptr @gen, i64 %g3 seq_cst
   %s = load atomic i32, ptr @sleepers seq_cst, align 4
   %asleep = icmp ne i32 %s, 0
@@ -341,8 +396,10 @@ wake:
   %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr @gen, i32 129, i32 2147483647, ptr null, ptr null, i32 0)
   br label %walk
 walk:
-  call void @walk(ptr %ctx, i64 %first, i64 %last, i64 0, i64 %n, i64 %base)
-  call void @wait(ptr @done, i64 %others, i64 %spins)
+  call void @walk(ptr %ctx, i64 %first, i64 %last, i64 0)
+  %closed = atomicrmw xchg ptr @door, i64 -1 acq_rel
+  %came = and i64 %closed, 255
+  call void @wait(ptr @left, i64 %came, i64 %spins)
   ret void
 }
 
@@ -414,8 +471,8 @@ $RESTORE
 define void @jumar_reset() nounwind {
   store i64 0, ptr @gen
   store i32 0, ptr @sleepers
-  store i64 0, ptr @bar
-  store i64 0, ptr @done
+  store i64 -1, ptr @door
+  store i64 0, ptr @left
   store i64 0, ptr @workers
   store atomic i64 0, ptr @busy seq_cst, align 8
   ret void
