@@ -1,8 +1,9 @@
 """Convolutions as contractions: which rows of channels-last x each output position reads.
 
 In: a group (root.py) whose root is a Conv, its bias already an operand of the epilogue.  Out: tasks.
-A 1x1 convolution is a matrix product.  Any other reads its windows through two tables, one for the outer dimensions and one for the last: padding, strides and dilations cost
-nothing, and x is not copied.  With few channels a row of taps is one run of memory, once x has its border.
+A 1x1 convolution is a matrix product.  Any other reads its windows through two tables, one for the outer dimensions and one for the
+last: padding, strides and dilations cost nothing, and x is not copied.  With few channels a row of taps is one run of memory, once x has
+its border.
 Depthwise ones go to depthwise.py, 3x3 ones with stride 1 may go to winograd.py.
 """
 
