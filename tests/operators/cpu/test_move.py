@@ -77,7 +77,8 @@ def test_concatenations(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", WIDTHS[:5])
 def test_pads(mode: str, dtype: str) -> None:
     cases = [
-        ((5,), (2,), (3,)), ((3, 4), (0, 1), (2, 0)), ((1, 2, 9, 33), (0, 0, 3, 1), (0, 0, 1, 2)), ((2, 3), (4, 5), (5, 7)), ((3,), (0,), (0,)),
+        ((5,), (2,), (3,)), ((3, 4), (0, 1), (2, 0)), ((1, 2, 9, 33), (0, 0, 3, 1), (0, 0, 1, 2)), ((2, 3), (4, 5), (5, 7)),
+        ((3,), (0,), (0,)),
     ]  # fmt: skip
     for shape, low, high in cases:
         check(Pad(low, high, mode, 1), numbers(dtype, *shape))
@@ -93,6 +94,15 @@ def test_reshapes_are_no_task() -> None:
 def test_iota() -> None:
     for op in (Iota((5,)), Iota((2, 3), -1, f32), Iota((3, 4, 2), 0, i32)):
         check(op)
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_few_channels_are_woven(dtype: str) -> None:
+    for c in (2, 3, 4, 7):
+        check(Transpose((0, 2, 3, 1)), numbers(dtype, 2, c, 9, 31))
+        check(Transpose((0, 3, 1, 2)), numbers(dtype, 2, 9, 31, c))
+    check(Transpose((0, 2, 1)), numbers(dtype, 1, 3, 5000))
+    check(Transpose((0, 2, 1)), numbers(dtype, 1, 5000, 3))
 
 
 def test_large_copies_are_shared_by_threads() -> None:

@@ -1,7 +1,7 @@
 """Pools: maxima and means of windows, whose borders are clipped by tables made at compile time.
 
 In: MaxPool, AvgPool, MaxPoolIndices nodes of one to three spatial dimensions.  Out: one task.  With channels last, which
-the layout pass prefers, vectors lie across channels; with channels first windows are taken one by one.
+the layout pass prefers, vectors lie across channels; with channels first they lie across windows that are not clipped at the sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value, Variable
 from jumar.operators.cpu.expression import compute_dtype, lanes_of, load, masks_are_cheap, store
 from jumar.operators.cpu.move import dense
-from jumar.operators.cpu.pointwise import PAIR, split
+from jumar.operators.cpu.pointwise import PAIR, fetch, split
 from jumar.operators.cpu.rows_kernel import neutral
 from jumar.operators.pooling import AvgPool, MaxPool, MaxPoolIndices
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, schedule
@@ -30,7 +30,10 @@ Op = MaxPool | AvgPool | MaxPoolIndices
 
 @dataclass(frozen=True)
 class Window:
-    """What the code depends on.   how: max or add; counted: sums are divided by a table; places: maxima come with their places."""
+    """What the code depends on.   how: max or add; counted: sums are divided by a table; places: maxima come with their places.
+
+    dense: with channels first, neighbouring windows begin at neighbouring elements.
+    """
 
     how: str
     dtype: DType
@@ -39,6 +42,7 @@ class Window:
     masked: bool
     counted: bool
     places: bool
+    dense: bool
 
 
 @schedule("cpu", MaxPool, AvgPool, MaxPoolIndices)
@@ -62,15 +66,16 @@ def lower_pool(node: Node, target: Target) -> Lowered | None:
     cell = c if last else 1  # elements from one cell of the last spatial dimension to the next
     strides = [s * cell for s in dense(sizes)]
     memory = [x.dtype]
-    lanes = lanes_of(memory, target) * (PAIR if last and c >= PAIR * lanes_of(memory, target) else 1) if last else 1
+    lanes = lanes_of(memory, target) * (PAIR if last and c >= PAIR * lanes_of(memory, target) else 1)
     masked = lanes > 1 and masks_are_cheap(memory, target)
     counted = isinstance(op, AvgPool)
-    window = Window("add" if counted else "max", x.dtype, last, lanes, masked, counted, isinstance(op, MaxPoolIndices))
+    window = Window("add" if counted else "max", x.dtype, last, lanes, masked, counted, isinstance(op, MaxPoolIndices), op.strides[-1] == 1)
+    full = np.flatnonzero(tables[-1][:, 1] == op.kernel[-1])  # windows that are whole along the last dimension
 
     images = n if last else n * c
     rows = images * math.prod(outs[:2])
     taps = math.prod(op.kernel)
-    work = y_type.size * taps / lanes * (1 if last else 2)
+    work = y_type.size * taps / lanes * (1 if last or window.dense else 4)
     nbytes = x.type.nbytes + y_type.nbytes
     rows_per_chunk, _, _ = split(rows, 1, work, nbytes, 1)
     args: list[TaskArg] = [Place(x), Place(node), *(Packed(t.astype(np.int64), "window") for t in tables)]
@@ -90,6 +95,8 @@ def lower_pool(node: Node, target: Target) -> Lowered | None:
         *strides,
         *(d * s for d, s in zip(steps, strides, strict=True)),
     ]
+    if not last and not window.places:
+        args += [*((int(full[0]), int(full[-1]) + 1) if len(full) else (0, 0)), op.strides[-1]]
     writes = tuple(i for i, a in enumerate(args) if isinstance(a, Place) and a.node is node)
     args += steps if window.places else []
     task = Task(pool_kernel(window), tuple(args), writes, chunks=-(-rows // rows_per_chunk), nbytes=nbytes, label=op.name)
@@ -109,6 +116,18 @@ def _clipped(op: Op, axis: int, size: int, out: int) -> Array:
 def pool_kernel(window: Window) -> Kernel:
     """A chunk is some rows of results: [image, first, second spatial dimension]."""
     return _Pool(window).kernel()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of results.   source: its windows' first cells; result, cell: number of its first result, and of that in the image."""
+
+    source: Value
+    result: Value
+    cell: Value
+    counts: tuple[Value, ...]
+    begins: tuple[Value, ...]
+    image: Value
 
 
 class _Pool:
@@ -132,6 +151,9 @@ class _Pool:
         self.strides = [k.integer(f"stride{i}") for i in range(SPATIAL)]
         self.steps = [k.integer(f"step{i}") for i in range(SPATIAL)]
         self.place_steps = [k.integer(f"place_step{i}") for i in range(SPATIAL)] if window.places else []
+        self.across_windows = not (window.channels_last or window.places)
+        if self.across_windows:
+            self.full_begin, self.full_end, self.stride = k.integer("full_begin"), k.integer("full_end"), k.integer("stride")
 
     def kernel(self) -> Kernel:
         k = self.k
@@ -142,17 +164,42 @@ class _Pool:
             at = (front, middle)
             begins, counts = zip(*(self.clip(i, at[i]) for i in range(2)), strict=True)
             source = k.offset(self.x, image * self.image + begins[0] * self.strides[0] + begins[1] * self.strides[1])
-            with k.loop(0, self.outs[2]) as column:
-                begin, count = self.clip(2, column)
-                here = k.offset(source, begin * self.strides[2])
-                result = (row * self.outs[2] + column) * self.cell
-                cell = (front * self.outs[1] + middle) * self.outs[2] + column
-                ranges = (*counts, count)
-                if self.window.places:
-                    self.place_of_maximum(here, ranges, result, image, (*begins, begin))
-                else:
-                    self.across(here, ranges, result, cell)
+            place = _Row(source, row * self.outs[2], (front * self.outs[1] + middle) * self.outs[2], counts, begins, image)
+            if not self.across_windows:
+                self.columns(place, k.index(0), self.outs[2])
+            else:
+                self.columns(place, k.index(0), self.full_begin)
+                self.columns(place, self.whole_windows(place), self.outs[2])
         return k.finish()
+
+    def columns(self, row: _Row, low: Value, high: Value) -> None:
+        """The windows of a row, one by one."""
+        k = self.k
+        with k.loop(low, high) as column:
+            begin, count = self.clip(2, column)
+            here = k.offset(row.source, begin * self.strides[2])
+            result = (row.result + column) * self.cell
+            ranges = (*row.counts, count)
+            if self.window.places:
+                self.place_of_maximum(here, ranges, result, row.image, (*row.begins, begin))
+            else:
+                self.across(here, ranges, result, row.cell + column)
+
+    def whole_windows(self, row: _Row) -> Value:
+        """Vectors across neighbouring windows of one channel, as far as they are not clipped; gives the first column left."""
+        k, lanes = self.k, self.window.lanes
+        end = self.full_begin + (self.full_end - self.full_begin) / lanes * lanes
+        step = None if self.window.dense else self.stride
+        with k.loop(self.full_begin, end, lanes) as column:
+            begin, count = self.clip(2, column)
+            total = k.var(k.const(neutral(self.window.how, self.kind), self.kind, lanes))
+            with _Taps(self, k.offset(row.source, begin), (*row.counts, count)) as source:
+                total.set(k.binary(self.window.how, total.get(), fetch(k, source, k.index(0), step, lanes, None)))
+            value = total.get()
+            if self.counts is not None:
+                value = value / k.load(self.counts, row.cell + column, lanes)
+            store(k, value, self.y, row.result + column)
+        return end
 
     def clip(self, axis: int, at: Value) -> tuple[Value, Value]:
         """(first cell inside, how many) of a window."""
@@ -163,6 +210,9 @@ class _Pool:
         """The window for all channels."""
         k, lanes = self.k, self.window.lanes
         divisor = None if self.counts is None else k.load(self.counts, cell)
+        if self.across_windows:
+            self.window_of(here, ranges, result, k.index(0), 1, None, divisor)
+            return
         rest = k.index(0)
         if lanes > 1:
             rest = self.cell / lanes * lanes

@@ -17,15 +17,18 @@ from jumar.operators.schedule import Task, TaskArg
 
 TILE = 64  # of source-dense elements in a tile
 ACROSS = 32  # of result-dense elements in it
+TILE_ACROSS = 256  # of them that a thread takes at once
+PIXELS = 2048  # of a tile of few channels
+CHANNELS = 7  # at most, where they are woven in registers
 
 
 def is_transposing(region: Region) -> bool:
     """Whether a copy's source and result are dense along different axes, of a length that is worth blocks."""
     region = collapse(region)
-    if len(region.space) < 2:
+    axes = _dense(region) if len(region.space) > 1 else None
+    if axes is None:
         return False
-    dense = _dense(region)
-    return dense is not None and min(region.space[dense[0]], region.space[dense[1]]) >= 4
+    return _channels(region, axes) > 0 or min(region.space[a] for a in axes) >= 4
 
 
 def _dense(region: Region) -> tuple[int, int] | None:
@@ -37,6 +40,15 @@ def _dense(region: Region) -> tuple[int, int] | None:
     return (a, b) if a != b else None
 
 
+def _channels(region: Region, axes: tuple[int, int]) -> int:
+    """How many channels stand together, in the result (positive) or in the source (negative); 0 where they are not few, or not dense."""
+    a, b = axes
+    na, nb = region.space[a], region.space[b]
+    if nb <= CHANNELS and na >= 16 and region.targets[0].strides[a] == nb:
+        return nb
+    return -na if na <= CHANNELS and nb >= 16 and region.operands[0].strides[b] == na else 0
+
+
 def transpose_task(region: Region, places: dict[Node, TaskArg], label: str) -> Task:
     """The task of a copy for which `is_transposing` holds."""
     region = collapse(region)
@@ -44,47 +56,100 @@ def transpose_task(region: Region, places: dict[Node, TaskArg], label: str) -> T
     assert axes is not None, "asked of is_transposing"
     a, b = axes
     source, result = region.operands[0], region.targets[0]
+    channels = _channels(region, axes)
+    tiles = {b: PIXELS} if channels < 0 else {a: PIXELS} if channels else {a: TILE, b: TILE_ACROSS}
     outer = [i for i in range(len(region.space)) if i not in (a, b)]
-    na, nb = region.space[a], region.space[b]
-    tiles = -(-na // TILE)
-    rows = math.prod(region.space[i] for i in outer) * tiles
+    sizes = [region.space[i] for i in outer] + [-(-region.space[i] // n) for i, n in tiles.items()]
+    rows = math.prod(sizes)
     nbytes = 2 * region.size * source.node.dtype.nbytes
     rows_per_chunk, _, _ = split(rows, 1, region.size / 2, nbytes, 1)
-    sizes = [region.space[i] for i in outer] + [tiles]
-    args: list[TaskArg] = [
-        argument(source, places),
-        argument(result, places),
-        na,
-        nb,
-        source.strides[b],
-        result.strides[a],
-        rows,
-        rows_per_chunk,
-    ]
-    args += sizes[1:]
-    args += [source.strides[i] for i in outer] + [TILE]
-    args += [result.strides[i] for i in outer] + [TILE * result.strides[a]]
-    args += [0] * len(outer) + [TILE]
-    kernel = transpose_kernel(source.node.dtype, len(sizes))
+    args: list[TaskArg] = [argument(source, places), argument(result, places), region.space[a], region.space[b]]
+    args += [source.strides[b], result.strides[a], rows, rows_per_chunk, *sizes[1:]]
+    for strides in (source.strides, result.strides):
+        args += [strides[i] for i in outer] + [strides[i] * n for i, n in tiles.items()]
+    for axis, n in tiles.items():
+        args += [0] * len(outer) + [n if i == axis else 0 for i in tiles]
+    dtype = source.node.dtype
+    kernel = weave_kernel(dtype, len(sizes), channels) if channels else transpose_kernel(dtype, len(sizes))
     return Task(kernel, tuple(args), (1,), chunks=-(-rows // rows_per_chunk), nbytes=nbytes, label=label)
 
 
 @functools.cache
 def transpose_kernel(dtype: DType, outer: int) -> Kernel:
-    """result[.., a * to_a + b] = source[.., b * from_b + a], tile by tile; the last outer axis counts tiles along a."""
+    """result[.., a * to_a + b] = source[.., b * from_b + a], tile by tile; the last two outer axes count tiles along a and b."""
     k = Builder(f"transpose_{dtype}")
+    x, y, (na, nb, from_b, to_a), rows = _parameters(k, dtype, outer, 2)
+    with rows as (from_at, to_at, a_at, b_at):
+        here, there = k.offset(x, from_at.get()), k.offset(y, to_at.get())
+        length, across = k.minimum(na - a_at.get(), TILE), k.minimum(nb - b_at.get(), TILE_ACROSS)
+        with k.loop(0, across, ACROSS) as begin:
+            _tile(k, here, there, length, begin, k.minimum(begin + ACROSS, across), from_b, to_a)
+    return k.finish()
+
+
+def _parameters(k: Builder, dtype: DType, outer: int, tiled: int) -> tuple[Value, Value, list[Value], rows_of]:
+    """Source, result, (na, nb, from_b, to_a), and the loop over rows, which gives offsets: in source, in result, along each tiled axis."""
     x, y = k.pointer("x", dtype), k.pointer("y", dtype)
-    na, nb, from_b, to_a = (k.integer(n) for n in ("na", "nb", "from_b", "to_a"))
+    numbers = [k.integer(n) for n in ("na", "nb", "from_b", "to_a")]
     rows, rows_per_chunk = k.integer("rows"), k.integer("rows_per_chunk")
     sizes = [k.integer(f"size{i}") for i in range(1, outer)]
-    strides = [[k.integer(f"{name}{i}") for i in range(outer)] for name in ("from", "to", "tile")]
+    strides = [[k.integer(f"{name}{i}") for i in range(outer)] for name in ("from", "to", "tile", "across")[: 2 + tiled]]
     first = k.chunk * rows_per_chunk
-    with rows_of(k, first, k.minimum(first + rows_per_chunk, rows), sizes, strides) as offsets:
-        here, there = k.offset(x, offsets[0].get()), k.offset(y, offsets[1].get())
-        length = k.minimum(na - offsets[2].get(), TILE)
-        with k.loop(0, nb, ACROSS) as begin:
-            _tile(k, here, there, length, begin, k.minimum(begin + ACROSS, nb), from_b, to_a)
+    return x, y, numbers, rows_of(k, first, k.minimum(first + rows_per_chunk, rows), sizes, strides)
+
+
+@functools.cache
+def weave_kernel(dtype: DType, outer: int, channels: int) -> Kernel:
+    """Few channels from rows of their own to stand together (channels > 0), or apart from one another (< 0)."""
+    count = abs(channels)
+    k = Builder(f"weave_{dtype}_{count}" if channels > 0 else f"unweave_{dtype}_{count}")
+    x, y, (na, nb, from_b, to_a), rows = _parameters(k, dtype, outer, 1)
+    lanes = min(16, 32 // dtype.nbytes)
+    with rows as (from_at, to_at, tile_at):
+        here, there = k.offset(x, from_at.get()), k.offset(y, to_at.get())
+        length = k.minimum((na if channels > 0 else nb) - tile_at.get(), PIXELS)
+        whole = length / lanes * lanes
+        with k.loop(0, whole, lanes) as i:
+            if channels > 0:
+                parts = [k.load(here, from_b * c + i, lanes) for c in range(count)]
+                for j, woven in enumerate(woven_of(k, parts)):
+                    k.store(woven, there, i * count + j * lanes)
+            else:
+                parts = [k.load(here, i * count + j * lanes, lanes) for j in range(count)]
+                for c, own in enumerate(unwoven_of(k, parts)):
+                    k.store(own, there, to_a * c + i)
+        with k.loop(whole, length) as i:
+            for c in range(count):
+                if channels > 0:
+                    k.store(k.load(here, from_b * c + i), there, i * count + c)
+                else:
+                    k.store(k.load(here, i * count + c), there, to_a * c + i)
     return k.finish()
+
+
+def woven_of(k: Builder, rows: list[Value]) -> list[Value]:
+    """Vectors of one channel each as vectors in which all channels of an element stand together."""
+    count, lanes = len(rows), rows[0].lanes
+    return [_picked(k, rows, [divmod(j * lanes + lane, count)[::-1] for lane in range(lanes)]) for j in range(count)]
+
+
+def unwoven_of(k: Builder, parts: list[Value]) -> list[Value]:
+    """The inverse of `woven_of`."""
+    count, lanes = len(parts), parts[0].lanes
+    return [_picked(k, parts, [divmod(lane * count + c, lanes) for lane in range(lanes)]) for c in range(count)]
+
+
+def _picked(k: Builder, sources: list[Value], places: list[tuple[int, int]]) -> Value:
+    """A vector of lanes that stand at (source, lane)."""
+    result: Value | None = None
+    for s, source in enumerate(sources):
+        here = [which == s for which, _ in places]
+        if not any(here):
+            continue
+        moved = k.shuffle(source, source, [lane for _, lane in places])
+        result = moved if result is None else k.shuffle(result, moved, [i + len(here) * on for i, on in enumerate(here)])
+    assert result is not None, "every lane has a source"
+    return result
 
 
 def _tile(k: Builder, x: Value, y: Value, length: Value, begin: Value, end: Value, from_b: Value, to_a: Value) -> None:
