@@ -42,6 +42,7 @@ class Teller:
             TimeElapsedColumn(),
             console=self.console,
             transient=True,
+            disable=not self.console.is_terminal,
         )
         self.task = self.progress.add_task("", total=1.0, layer=0)
 

@@ -61,16 +61,14 @@ def enable(options: Options, teller: Teller) -> Report:
         teller.environment(environment)
 
         teller.working("model", f"reading {options.model.name}")
-        with setting(JUMAR_CACHE="0"):
-            model = load(options.model, target="cpu", threads=threads)
+        model = load(options.model, target="cpu", threads=threads)
         chosen = _inputs(model, options)
         facts = describe(options.model, model, chosen)
         teller.model(facts)
         report = Report(options.title or options.model.name, environment, facts)
 
         teller.working("graph engine", "compiling")
-        with setting(JUMAR_CACHE="0"):  # afresh, so that there is something to tell
-            built = compile_pieces(model, chosen.arrays, threads=threads)
+        built = compile_pieces(model, chosen.arrays, threads=threads)
         pieces = built.pieces
         outputs = [np.asarray(o) for o in model.run(None, chosen.arrays)]
         report = replace(report, **_graph_engine(pieces), warnings=(*model.warnings, *_warnings(built)))

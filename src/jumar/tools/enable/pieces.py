@@ -38,7 +38,7 @@ class Pieces:
 
 def compile_pieces(model: Model, arrays: Mapping[str, Array], *, threads: int) -> Pieces:
     """Compiles the model for these inputs (and runs it on them, where values decide how to go on)."""
-    plan = model.compile(dict(arrays))
+    plan = model.compile(dict(arrays), fresh=True)  # programs from the cache have no report
     found, hosts = [], []
     for piece in plan.pieces:
         if piece.host:

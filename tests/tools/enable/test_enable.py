@@ -1,0 +1,197 @@
+"""`jumar enable` from the outside: what it says, what it writes, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.tools.helpers import ROOT, jumar, small_network, unknown_operators
+
+
+@pytest.fixture(scope="module")
+def enabled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
+    """One run on the small network: its folder, its JSON, its progress."""
+    folder = tmp_path_factory.mktemp("enable")
+    small_network(folder / "small.onnx")
+    done = jumar("enable", "small.onnx", "--dim", "batch=2", "--out", "out", "--json", "--runs", "5", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout), done.stderr
+
+
+def test_every_layer_is_told(enabled: tuple[Path, dict, str]) -> None:
+    _, _, said = enabled
+    for layer in ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "written"):
+        assert re.search(rf"^{layer} ", said, re.MULTILINE), layer
+    assert "free dimension batch = 2 (given by --dim)" in said
+    assert "agrees" in said
+
+
+def test_json_holds_figures_of_every_layer(enabled: tuple[Path, dict, str]) -> None:
+    _, report, _ = enabled
+    assert report["environment"]["cores"] >= 1
+    assert report["environment"]["looked"]
+    assert report["model"]["node_count"] == 10
+    assert report["model"]["inputs"][0]["chosen"] == "f32[2, 3, 16, 16]"
+    assert report["passes"][0]["before"] > report["passes"][-1]["after"]
+    assert report["compile"]["cold_s"] > 0
+    assert report["memory"]["peak_nbytes"] >= report["memory"]["bound_nbytes"] > 0
+    assert report["memory"]["over_bound"] <= 1.10
+    assert report["numerics"]["within"]
+    assert report["speed"]["median_ms"] > 0
+    assert report["speed"]["peak_gflops_per_s"] > 0
+    assert len(report["speed"]["steps"]) == report["compile"]["steps"]
+
+
+class _Outside(HTMLParser):
+    """Finds whatever a page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [f"{tag} {name}={value}" for name, value in attrs if name in ("src", "href") and value and not value.startswith("#")]
+
+
+def test_the_page_needs_no_other_file(enabled: tuple[Path, dict, str]) -> None:
+    folder, _, _ = enabled
+    text = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    parser = _Outside()
+    parser.feed(text)
+    assert parser.found == []
+    assert "@import" not in text
+    assert "url(" not in text
+    assert text.count("<svg class=\"chart\"") == 3  # live bytes, arena, timeline
+    assert '<svg class="graph"' in text
+
+
+def test_stages_are_saved_and_parse_back(enabled: tuple[Path, dict, str]) -> None:
+    from jumar.compiler import load_graph
+
+    folder, _, _ = enabled
+    stages = sorted((folder / "out" / "stages").rglob("*.graph"))
+    assert len(stages) > 5
+    assert load_graph(stages[0]).params[0].type.dims == (2, 3, 16, 16)
+
+
+def test_the_package_runs_without_compiler_and_gives_what_onnxruntime_gives(enabled: tuple[Path, dict, str]) -> None:
+    folder, _, _ = enabled
+    x = np.random.default_rng(5).standard_normal((2, 3, 16, 16), dtype=np.float32)
+    np.save(folder / "x.npy", x)
+    done = jumar("run-package", "out", "--input", "x=x.npy", "--out", "results", "--time", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("y: f32[2, 5]")
+    session = onnxruntime.InferenceSession(folder / "small.onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(np.load(folder / "results" / "y.npy"), session.run(None, {"x": x})[0], rtol=1e-3, atol=1e-4)
+
+
+def test_run_package_loads_base_device_and_runtime_alone(enabled: tuple[Path, dict, str]) -> None:
+    folder, _, _ = enabled
+    code = (
+        "import sys\nfrom jumar.tools.cli import cli\ncli.main(['run-package', 'out'], standalone_mode=False)\n"
+        "print(sorted({m.split('.')[1] for m in sys.modules if m.startswith('jumar.')}), 'llvmlite' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")})
+    assert done.stdout.splitlines()[-1] == "['base', 'device', 'runtime', 'tools'] False"
+
+
+def test_run_package_says_which_input_is_wrong(enabled: tuple[Path, dict, str]) -> None:
+    folder, _, _ = enabled
+    np.save(folder / "bad.npy", np.zeros((1, 3, 8, 8), np.float32))
+    done = jumar("run-package", "out", "-i", "x=bad.npy", cwd=folder)
+    assert done.returncode == 2
+    assert "inputs must be one of [x: f32[2, 3, 16, 16]], got [f32[1, 3, 8, 8]]" in done.stderr
+    assert "input name must" not in done.stderr
+    done = jumar("run-package", "out", "-i", "z=bad.npy", cwd=folder)
+    assert "--input: name must be one of x, got 'z'" in done.stderr
+
+
+def refused(folder: Path, *arguments: str) -> str:
+    """The message of a run that must fail with exit code 2, say no traceback and leave nothing behind."""
+    before = set(folder.rglob("*"))
+    done = jumar("enable", *arguments, "--out", "out", cwd=folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert set(folder.rglob("*")) == before, "nothing may be left half-written"
+    return done.stderr
+
+
+def test_random_bytes_are_not_an_onnx_file(tmp_path: Path) -> None:
+    (tmp_path / "noise.onnx").write_bytes(np.random.default_rng(0).bytes(5000))
+    said = refused(tmp_path, "noise.onnx")
+    assert said.startswith("ImportFault: [frontend] noise.onnx: file must be an ONNX model, got bytes that begin with ")
+    assert "more: jumar explain file-not-onnx" in said
+
+
+def test_a_truncated_model_is_named_as_that(tmp_path: Path) -> None:
+    whole = small_network(tmp_path / "whole.onnx").read_bytes()
+    (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
+    said = refused(tmp_path, "cut.onnx")
+    assert said.startswith(f"ImportFault: [frontend] cut.onnx: file must be complete, got {len(whole) // 2} bytes where a field needs ")
+    assert "hint: fetch or export the file again" in said
+
+
+def test_unknown_operators_are_all_listed_with_the_nearest(tmp_path: Path) -> None:
+    unknown_operators(tmp_path / "unknown.onnx")
+    said = refused(tmp_path, "unknown.onnx")
+    assert said.startswith("ImportFault: [frontend] unknown.onnx: operators must be supported, got 2 that are not:")
+    assert re.search(r"ai\.onnx Sofmax \(opset 17\) at second; did you mean Softmax", said)
+    assert re.search(r"acme\.nn MyConv \(opset 1\) at third", said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wording"),
+    [
+        (["small.onnx", "--input", "y=1,3,16,16"], "--input: name must be one of x, got 'y'"),
+        (["small.onnx", "--input", "x=1,3,16"], "--input: x must be f32[batch, 3, 16, 16], got shape [1, 3, 16]"),
+        (["small.onnx", "--input", "x=1,4,16,16"], "--input: x must be f32[batch, 3, 16, 16], got 4 for dimension 1"),
+        (["small.onnx", "--input", "x=half.npy"], "--input: x must be f32, got f16[1, 3, 16, 16] from half.npy"),
+        (["small.onnx", "--input", "x=none.npy"], "--input: none.npy must be a NumPy file (.npy) that can be read"),
+        (["small.onnx", "--input", "x=2,3,16,16", "--dim", "batch=3"], "dimension batch must be one number, got 2 from x and 3 (given by --dim)"),
+        (["small.onnx", "--dim", "bach=1"], "--dim: name must be one of batch, got 'bach'"),
+        (["small.onnx", "--dim", "batch=0"], "--dim: must be NAME=NUMBER with a number of at least 1, got 'batch=0'"),
+        (["small.onnx", "--input", "x"], "--input: must be NAME=FILE.npy or NAME=SHAPE, got 'x'"),
+        (["missing.onnx"], "missing.onnx: file must exist and be readable"),
+        ([], "enable: MODEL must be given, got none"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_said_in_one_sentence(tmp_path: Path, arguments: list[str], wording: str) -> None:
+    small_network(tmp_path / "small.onnx")
+    np.save(tmp_path / "half.npy", np.zeros((1, 3, 16, 16), np.float16))
+    assert wording in refused(tmp_path, *arguments)
+
+
+def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    assert "must be new, empty, or written by `jumar enable`, got a folder with other files" in refused(tmp_path, "small.onnx")
+
+
+def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    command = [sys.executable, "-m", "jumar.tools", "enable", "small.onnx", "--out", "out", "--runs", "1000000"]
+    environment = {"PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path), "JUMAR_CACHE_DIR": str(tmp_path / "cache")}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("numerics"):
+                break
+        time.sleep(0.5)
+        assert list(tmp_path.glob(".out*.part"))
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(60) == 130
+    assert "stopped: nothing was left half-written" in rest
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))

@@ -1,0 +1,73 @@
+"""The command line: small commands, exit codes, and what each says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.tools.helpers import jumar
+
+
+def test_version_and_help_name_every_command(tmp_path: Path) -> None:
+    assert jumar("--version", cwd=tmp_path).stdout.startswith("jumar ")
+    text = jumar("--help", cwd=tmp_path).stdout
+    for command in ("enable", "run-package", "ops", "explain", "cache", "settings", "completion"):
+        assert command in text
+
+
+def test_a_misspelt_command_gets_the_nearest(tmp_path: Path) -> None:
+    done = jumar("enabel", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no such command: enabel; did you mean enable?" in done.stderr
+
+
+def test_ops_table_and_json_tell_the_same(tmp_path: Path) -> None:
+    rows = json.loads(jumar("ops", "--json", cwd=tmp_path).stdout)
+    table = jumar("ops", "--table", cwd=tmp_path).stdout.splitlines()
+    assert len(rows) > 100
+    assert [r["name"] for r in rows] == [line.split()[0] for line in table[1:-1]]
+    softmax = next(r for r in rows if r["name"] == "softmax")
+    assert softmax["cann"] == "aclnnSoftmax"
+    assert softmax["reference"]
+
+
+def test_settings_show_where_a_value_comes_from(tmp_path: Path) -> None:
+    rows = {r["name"]: r for r in json.loads(jumar("settings", "--json", cwd=tmp_path, JUMAR_THREADS="3").stdout)}
+    assert rows["threads"]["value"] == "3"
+    assert rows["threads"]["from"] == "JUMAR_THREADS"
+    assert rows["winograd"]["from"] == "default"
+
+
+def test_a_setting_that_cannot_be_read_is_an_error_with_exit_code_2(tmp_path: Path) -> None:
+    done = jumar("settings", cwd=tmp_path, JUMAR_THREADS="many")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "StackError: [base] config: JUMAR_THREADS must be int, got 'many'\n  more: jumar explain setting-value\n"
+    )
+
+
+def test_cache_clear_removes_entries_and_nothing_else(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    entry = cache / "kernels" / "ab" / ("ab" * 32)
+    entry.parent.mkdir(parents=True)
+    entry.write_bytes(b"x" * 2048)
+    (cache / "mine.txt").write_text("not the cache's")
+    assert "1 entries, 2 KiB" in jumar("cache", "show", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout
+    assert jumar("cache", "clear", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout.startswith("removed 1 entries, 2 KiB")
+    assert not entry.exists()
+    assert (cache / "mine.txt").exists()
+
+
+def test_explain_prints_a_page_and_lists_them(tmp_path: Path) -> None:
+    assert "op-unsupported" in jumar("explain", cwd=tmp_path).stdout.split()
+    assert jumar("explain", "op-unsupported", cwd=tmp_path).stdout.startswith("# op-unsupported")
+    done = jumar("explain", "op-unsuported", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[:2] == [
+        "ToolError: [tools] explain: code must be known, got 'op-unsuported'",
+        "  hint: did you mean op-unsupported?",
+    ]
+
+
+def test_completion_prints_the_line_for_a_shell(tmp_path: Path) -> None:
+    assert "_JUMAR_COMPLETE=zsh_source" in jumar("completion", "zsh", cwd=tmp_path).stdout
