@@ -1,0 +1,166 @@
+"""`load` and `Model`: arrays of every kind in, clear errors for what does not fit, threads, clones, packages."""
+
+from __future__ import annotations
+
+import array
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jumar
+from jumar.base import ImportFault, f32, i64
+from tests.frontend.build import model
+
+TEXT = "g (float[batch, 3] x, float[batch, 3] scale, int64[1] k) => (float[batch, 3] y, int64[1] l) { y = Mul(x, scale) \n l = Add(k, k) }"
+
+
+@pytest.fixture(scope="module")
+def m() -> Any:
+    return jumar.load(model(TEXT), target="interpreter")
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+K = np.array([4], np.int64)
+
+
+def fault(run: Any) -> ImportFault:
+    with pytest.raises(ImportFault) as caught:
+        run()
+    return caught.value
+
+
+def test_ports_have_names_types_and_free_dims(m: Any) -> None:
+    assert [str(p) for p in m.inputs] == ["x: f32[batch, 3]", "scale: f32[batch, 3]", "k: i64[1]"]
+    assert [p.name for p in m.outputs] == ["y", "l"]
+    assert m.inputs[0].dtype is f32 and m.inputs[2].dtype is i64
+    assert m.free_dims == ("batch",)
+
+
+def test_inputs_come_by_position_by_name_or_in_a_dict(m: Any) -> None:
+    for y, l in (m(X, X, K), m(X, scale=X, k=K), m(x=X, scale=X, k=K), m({"x": X, "scale": X, "k": K})):
+        np.testing.assert_array_equal(y, X * X)
+        assert l.tolist() == [8]
+    assert [r.tolist() for r in m.run(["l"], {"x": X, "scale": X, "k": K})] == [[8]]
+
+
+class Dlpack:
+    """Something that only speaks dlpack."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.held.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.held.__dlpack_device__()
+
+
+def test_anything_that_holds_an_array_is_taken(m: Any) -> None:
+    for given in (X.copy(), Dlpack(X), X.tolist(), np.asfortranarray(X), X.astype(">f4"), memoryview(X), array.array("f", X[0])):
+        if isinstance(given, array.array):
+            y, _ = m(np.asarray(given)[None], X[:1], K)
+            np.testing.assert_array_equal(y, X[:1] * X[:1])
+        else:
+            y, _ = m(given, X, [4])
+            np.testing.assert_array_equal(y, X * X)
+
+
+def test_a_wrong_name_is_named_with_the_nearest(m: Any) -> None:
+    error = fault(lambda: m(X, skale=X, k=K))
+    assert error.code == "input-name" and "got 'skale'" in error.what and "did you mean scale?" in error.hint
+    error = fault(lambda: m(X))
+    assert "scale: f32[batch, 3], k: i64[1] are missing" in error.what
+    assert "at most 3 inputs, got 4" in fault(lambda: m(X, X, K, K)).what
+    assert "by position and by name" in fault(lambda: m(X, X, K, x=X)).what
+    assert fault(lambda: m.run(["z"], {"x": X, "scale": X, "k": K})).code == "output-name"
+
+
+def test_a_wrong_dtype_is_not_cast_in_silence(m: Any) -> None:
+    error = fault(lambda: m(X.astype(np.float64), X, K))
+    assert error.code == "input-dtype" and "must be f32, got f64[2, 3]" in error.what and error.hint == "x.astype(np.float32)"
+    assert fault(lambda: m(X, X, K.astype(np.int32))).hint == "k.astype(np.int64)"
+
+
+def test_a_wrong_shape_says_which_dimension(m: Any) -> None:
+    error = fault(lambda: m(X[:, :2], X, K))
+    assert error.code == "input-shape" and "dimension 1 of 'x' must be 3, got 2" in error.what
+    assert fault(lambda: m(X[0], X, K)).hint == "is the batch missing? x[None]"
+    assert fault(lambda: m(X[None], X, K)).hint == "is there a dimension too many? x[0]"
+
+
+def test_dims_of_one_name_are_one_size(m: Any) -> None:
+    error = fault(lambda: m(X, X[:1], K))
+    assert error.code == "input-dims" and "'batch' must be one size, got 2 as dimension 0 of 'x' and 1 as dimension 0 of 'scale'" in error.what
+
+
+def test_dims_may_be_fixed_when_loading() -> None:
+    m = jumar.load(model(TEXT), dims={"batch": 2}, target="interpreter")
+    assert m.free_dims == ()
+    assert str(m.graph().params[0].type) == "f32[2, 3]"
+    assert "got 2 as dims=" in fault(lambda: m(X[:1], X[:1], K)).what
+    assert "did you mean batch?" in fault(lambda: jumar.load(model(TEXT), dims={"bach": 2})).hint
+    assert fault(lambda: jumar.load(model(TEXT), dims={"batch": -2})).code == "input-dims"
+
+
+def test_what_is_no_array_is_refused(m: Any) -> None:
+    assert fault(lambda: m(object(), X, K)).code == "input-kind"
+    assert fault(lambda: m("text", X, K)).code == "input-kind"
+    assert fault(lambda: m(None, X, K)).code == "input-kind"
+    assert fault(lambda: jumar.load(3)).code == "file-missing"
+    assert "did you mean cpu?" in fault(lambda: jumar.load(model(TEXT), target="cpuu")).hint
+
+
+def test_inputs_with_defaults_may_be_left_out() -> None:
+    proto = model("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+    proto.graph.input.append(proto.graph.input[0])
+    proto.graph.input[1].name = "w"
+    m = jumar.load(proto)
+    x = np.zeros(2, np.float32)
+    assert m(x).tolist() == [1, 2]
+    assert m(x, w=x).tolist() == [0, 0]
+    assert m(x, x).tolist() == [0, 0]
+    assert m(x).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_many_threads_get_their_own_results(target: str) -> None:
+    text = "g (float[n, 8] x) => (float[k, 8] y) { a = MatMul(x, w) \n s = ReduceSum<keepdims = 0>(a, one) \n i = NonZero(s) \n j = Squeeze(i, zero) \n y = Gather(a, j) }"
+    proto = model(text.replace("{ a", "<float[8, 8] w = {" + ", ".join(["1"] * 64) + "}, int64[1] one = {1}, int64[1] zero = {0}> { a", 1))
+    m = jumar.load(proto, target=target)
+    errors: list[str] = []
+    start = threading.Barrier(8)
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        copy = m.clone() if seed % 2 else m
+        start.wait()
+        for _ in range(20):
+            x = rng.integers(0, 2, (rng.integers(1, 5), 8)).astype(np.float32)
+            x[rng.random(len(x)) < 0.4] = 0
+            a = x @ np.ones((8, 8), np.float32)
+            if not np.array_equal(copy(x), a[a.sum(1) != 0]):
+                errors.append(str(x))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert not errors
+
+
+def test_a_package_runs_without_the_compiler(tmp_path: Path) -> None:
+    m = jumar.load(model("g (float[batch, 3] x) => (float[batch, 3] y, float[2] w) <float[2] v = {1, 2}> { y = Relu(x) \n w = Identity(v) }"))
+    m.package(tmp_path / "m.jmr", dims=[{"batch": 1}, {"batch": 2}])
+    np.savez(tmp_path / "in.npz", x=X - 2)
+    code = (
+        "import sys, numpy as np\nfrom jumar.runtime import load_package\n"
+        f"p = load_package({str(tmp_path / 'm.jmr')!r})\ny = p.run(dict(np.load({str(tmp_path / 'in.npz')!r})))\n"
+        "print(y['y'].tolist(), y['w'].tolist(), 'jumar.compiler' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    assert done.stdout.strip() == f"{np.maximum(X - 2, 0).tolist()} [1.0, 2.0] False"
