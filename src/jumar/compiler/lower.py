@@ -27,9 +27,14 @@ class Work:
 
     @property
     def label(self) -> str:
-        """What a person calls it."""
+        """What a person calls it: the operators, and the task's own name where the node has several tasks."""
         label = self.task.label if self.task else ""
-        return label or self.node.op.name
+        op = self.node.op
+        if not isinstance(op, Fused):
+            return label or op.name
+        names = [n.op.name for n in op.body.nodes if not isinstance(n.op, Param | Constant | Reshape)]
+        whole = "+".join(names)
+        return whole if label in ("", op.body.name, *names) else f"{whole}: {label.replace(op.body.name, '').strip()}"
 
 
 Value = tuple[Node, int]  # a node and which of its results
@@ -57,8 +62,9 @@ class Lowering:
     def resolve(self, node: Node, result: int = 0, nbytes_offset: int = 0) -> tuple[Value, int]:
         """Whose memory a value is, and where in it."""
         while True:
-            if isinstance(node.op, Get):
-                node, result = node.inputs[0], node.op.index
+            op = node.op
+            if isinstance(op, Get):
+                node, result = node.inputs[0], op.index
             elif (place := self.aliases.get((node, result))) is not None:
                 node, result, nbytes_offset = place.node, place.result, nbytes_offset + place.nbytes_offset
             else:
@@ -199,6 +205,8 @@ class _Lowerer:
             places = self._pieces(node, outputs, readers)
             if places is not None:
                 self.made.aliases.update(places)
+                placed = Choice(node, "alias", "its pieces are made in place")
+                self.made.choices = [placed if c.node is node else c for c in self.made.choices]
                 del self.made.works[at]
 
     def _pieces(self, node: Node, outputs: set[Value], readers: Mapping[Value, int]) -> dict[Value, Place] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jumar.base import DType, event, f32
+from jumar.base import Array, DType, event, f32
 from jumar.compiler.match import either, like, number, uniform, with_constant
 from jumar.compiler.passes.canonicalize_movement import MOVEMENT
 from jumar.compiler.passes.fold import fold_node
@@ -218,13 +218,13 @@ def merge_constants(node: Node) -> Node | None:
     return None
 
 
-def _same_sign(a: np.ndarray, b: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _same_sign(a: Array, b: Array) -> bool:
     low = min(float(a.min(initial=0)), float(b.min(initial=0)))
     high = max(float(a.max(initial=0)), float(b.max(initial=0)))
     return low >= 0 or high <= 0
 
 
-def _sane(array: np.ndarray) -> bool:  # type: ignore[type-arg]
+def _sane(array: Array) -> bool:
     """Merging must not overflow or underflow what two steps would not have."""
     if array.dtype.kind != "f":
         return True
@@ -239,7 +239,7 @@ def mul_self(node: Node) -> Node | None:
 
 
 @rule(ALGEBRA, Mul)
-def mul_rsqrt_self(node: Node) -> Node | None:
+def mul_negatives(node: Node) -> Node | None:
     """(-x) * (-y) -> x * y; (-x) * c -> x * -c"""
     a, b = node.inputs
     if isinstance(a.op, Neg) and isinstance(b.op, Neg):

@@ -170,7 +170,8 @@ def slice_of_concat(node: Node) -> Node | None:
     start, stop, step = op.starts[axis], op.stops[axis], op.steps[axis]
     if step != 1 or start >= stop:
         return None
-    at, touched, before = 0, [], 0
+    touched: list[Node] = []
+    at = before = 0
     for piece in x.inputs:
         size = piece.shape[axis]
         if at < stop and at + size > start:
@@ -243,9 +244,9 @@ def pad_simple(node: Node) -> Node | None:
         low, high = tuple(max(0, v) for v in op.low), tuple(max(0, v) for v in op.high)
         return replace(op, low=low, high=high)(inner, loc=node.loc)
     match x:
-        case Node(op=Pad() as inner, inputs=(source,)) if op.mode == inner.mode == "constant" and op.value == inner.value:
-            low = tuple(a + b for a, b in zip(op.low, inner.low, strict=True))
-            high = tuple(a + b for a, b in zip(op.high, inner.high, strict=True))
+        case Node(op=Pad() as before, inputs=(source,)) if op.mode == before.mode == "constant" and op.value == before.value:
+            low = tuple(a + b for a, b in zip(op.low, before.low, strict=True))
+            high = tuple(a + b for a, b in zip(op.high, before.high, strict=True))
             return replace(op, low=low, high=high)(source, loc=node.loc)
     return None
 

@@ -17,7 +17,7 @@ from jumar.operators.normalization import LayerNorm, LogSoftmax, LpNorm, RmsNorm
 
 @dataclass(frozen=True)
 class Decompose:
-    """target: whose schedules are asked; rows: operators that stay where they are one loop nest, since layout and fuse know them by name."""
+    """target: whose schedules are asked; rows: operators that stay where they are one loop nest; layout and fuse know them by name."""
 
     target: str = "cpu"
     rows: tuple[type[Op], ...] = (Softmax, LogSoftmax, LayerNorm, RmsNorm, LpNorm)

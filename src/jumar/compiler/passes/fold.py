@@ -28,7 +28,6 @@ class Fold:
             return graph
         values: dict[Node, Any] = {}
         new: dict[Node, Node] = {p: p for p in graph.params}
-        count = 0
         for node in graph.nodes:
             if node in new or (node in known and not isinstance(node.op, Constant)):
                 continue
@@ -61,8 +60,18 @@ class Fold:
     def _grows(self, node: Node) -> bool:
         if not isinstance(node.type, TensorType):
             return True
-        made_from = sum(i.type.nbytes for i in node.inputs if isinstance(i.type, TensorType))
-        return node.type.nbytes > max(self.max_growth_nbytes, made_from)
+        if node.type.nbytes <= self.max_growth_nbytes:
+            return False
+        sources: dict[Node, int] = {}
+        todo = [node]
+        while todo:
+            at = todo.pop()
+            if at.array is not None:
+                sources[at] = at.array.nbytes
+            elif at not in sources:
+                sources[at] = 0
+                todo += at.inputs
+        return node.type.nbytes > sum(sources.values())
 
 
 def _known(graph: Graph) -> set[Node]:

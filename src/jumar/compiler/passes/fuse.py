@@ -1,4 +1,4 @@
-"""Groups of operators that one kernel computes: epilogues into contractions, chains of elementwise operators, rows with what surrounds them.
+"""Groups of operators that one kernel computes: epilogues of contractions, elementwise chains, rows with what surrounds them.
 
 In: a graph in its final operators and layout.  Out: the same graph with `fused(body=@...)` nodes.  A group has one result; what it holds
 is read by nobody else, so nothing is computed twice.  Contractions grow first, downwards along their only user; what is left grows upwards
@@ -221,9 +221,9 @@ class Groups:
                 inputs = tuple(new[i] for i in node.inputs)
                 new[node] = node if inputs == node.inputs else Node(node.op, inputs, node.type, node.loc)
             elif node is group.sink:
-                body, inputs = self.body(group.members, node, f"fused_{sum(kinds.values())}")
+                body, outside = self.body(group.members, node, f"fused_{sum(kinds.values())}")
                 kinds[_kind(group.members)] += 1
-                new[node] = apply(Fused(body), *(new[i] for i in inputs), loc=_loc(group))
+                new[node] = apply(Fused(body), *(new[i] for i in outside), loc=_loc(group))
         return self.graph.with_outputs(new[o] for o in self.graph.outputs), dict(kinds)
 
     def refused(self) -> list[tuple[Node, Node, str]]:

@@ -320,9 +320,11 @@ def along_axis(node: Node, forms: Forms) -> bool:
     if len(node.inputs) != 1:
         return False
     (value,) = node.inputs
-    axis = node.op.axis % node.rank  # type: ignore[attr-defined]
+    op = node.op
+    assert isinstance(op, Softmax | LogSoftmax | LpNorm | CumSum | CumProd), "listed under these"
+    axis = op.axis % node.rank
     perm = next((p for p in forms.perms(value) if p[axis] == node.rank - 1), forms.perms(value)[0])
-    forms.hold(node, replace(node.op, axis=perm[axis])(forms.get(value, perm), loc=node.loc), perm)  # type: ignore[call-arg]
+    forms.hold(node, replace(op, axis=perm[axis])(forms.get(value, perm), loc=node.loc), perm)
     return True
 
 

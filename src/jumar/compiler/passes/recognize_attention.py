@@ -12,8 +12,9 @@ import numpy as np
 
 from jumar.base import Array
 from jumar.compiler.match import either, number, with_constant
+from jumar.compiler.passes.fold import fold_node
 from jumar.compiler.rules import Table, rule
-from jumar.ir import Node, apply, constant
+from jumar.ir import Node, apply
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import MatMul
 from jumar.operators.elementwise import Add, Identity, Mul, Not, Select
@@ -69,16 +70,21 @@ def _scores(node: Node) -> _Scores | None:
                     return replace(inner, mask=other)
             return None
         case Node(op=Select(), inputs=(condition, a, b)):
-            # where(mask, scores, -10000): what is masked must be far below every score
-            low = number(b)
-            if low is not None and low <= -1e4 and a.type == node.type and (inner := _product(a)):
-                return replace(inner, mask=condition)
-            low = number(a)
-            if low is not None and low <= -1e4 and b.type == node.type and (inner := _product(b)):
-                return replace(inner, mask=Not()(condition, loc=node.loc))
+            # where(mask, scores, low), or the other way round; a query that may see nothing must not exist, or get NaN anyway
+            for scores, other, seen in ((a, b, condition), (b, a, Not()(condition, loc=node.loc))):
+                low = number(other)
+                if low is not None and scores.type == node.type and (low == -np.inf or (low <= -1e4 and _each_sees(seen))):
+                    inner = _product(scores)
+                    return replace(inner, mask=fold_node(seen) or seen) if inner else None
             return None
     found = _product(node)
     return replace(found, mask=mask, scale=found.scale * scale) if found else None
+
+
+def _each_sees(mask: Node) -> bool:
+    """Whether a constant mask lets each query see something."""
+    known = fold_node(mask) or mask
+    return known.array is not None and bool(known.array.any(axis=-1).all())
 
 
 def _product(node: Node) -> _Scores | None:

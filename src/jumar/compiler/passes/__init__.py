@@ -1,0 +1,20 @@
+"""Passes: each takes a graph and gives a graph that computes the same.   `PASSES` finds one by its name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jumar.compiler.passes.canonicalize import Canonicalize
+from jumar.compiler.passes.decompose import Decompose
+from jumar.compiler.passes.fold import Fold
+from jumar.compiler.passes.fold_scale import FoldScale
+from jumar.compiler.passes.fuse import Fuse
+from jumar.compiler.passes.layout import Layout
+from jumar.compiler.passes.merge import Merge
+from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.split import Split
+
+PASSES: dict[str, Callable[..., Any]] = {
+    p.name: p for p in (Canonicalize, Decompose, Fold, FoldScale, Fuse, Layout, Merge, Recognize, Split)
+}
+
+__all__ = ["PASSES", "Canonicalize", "Decompose", "Fold", "FoldScale", "Fuse", "Layout", "Merge", "Recognize", "Split"]
