@@ -157,7 +157,6 @@ BINARY: dict[str, Make] = {
     "Mod": lambda n: Mod(fmod=bool(n.attribute("fmod", 0))),
     "Mul": lambda n: Mul(),
     "Or": lambda n: Or(),
-    "PRelu": lambda n: PRelu(),
     "Sub": lambda n: Sub(),
     "Xor": lambda n: Xor(),
 }
@@ -267,6 +266,15 @@ def _number(array: Any) -> float | int:
 
 def _scalar(x: Node) -> Node:
     return reshape(x, ())
+
+
+@rule("PRelu")
+def prelu(t: Trace, n: OnnxNode, x: Value, slope: Value) -> Node:
+    """Before opset 7 a vector of slopes is one for each channel."""
+    data, s = t.node(x), t.node(slope)
+    if n.opset < 7 and s.rank == 1 and data.rank > 2:
+        s = reshape(s, (*s.shape, *(1,) * (data.rank - 2)))
+    return PRelu()(data, s)
 
 
 @rule("Shrink")
