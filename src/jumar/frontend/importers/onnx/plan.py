@@ -9,13 +9,14 @@ take is traced again from the start: everything up to there is in its frame, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from jumar.base import Array, IRError, TensorType, type_of
+from jumar.base import Array, IRError, OpError, TensorType, type_of
 from jumar.frontend.importers.onnx.value import as_array
 from jumar.ir import Graph, Op, interpret
 
@@ -60,6 +61,15 @@ class Segment:
         frame += self.executable.run([frame[i] for i in self.inputs])
 
 
+@contextmanager
+def _values_fit(what: str) -> Iterator[None]:
+    """What NumPy says about values that an operator cannot take, as an error of ours."""
+    try:
+        yield
+    except (ValueError, IndexError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+        raise OpError(f"{what}: values must fit the operators that get them, got {type(error).__name__}: {error}", code="values") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Interpreted:
     """A graph on the operators' NumPy references: the oracle, and quicker than compiling for a few small numbers."""
@@ -67,7 +77,8 @@ class Interpreted:
     graph: Graph
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        return interpret(self.graph, arrays)
+        with _values_fit(self.graph.name):
+            return interpret(self.graph, arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +106,8 @@ class HostCall:
     def run(self, frame: Frame) -> None:
         at = len(frame)
         frame.append(None)
-        frame[at] = flatten(self.function(*fill(self.inputs, frame)), frame)
+        with _values_fit(str(getattr(self.function, "op", "a loop"))):
+            frame[at] = flatten(self.function(*fill(self.inputs, frame)), frame)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,13 +183,16 @@ class Trace:
             return Known(self.values[node])
         return Traced(node)
 
-    def check_size(self, type_: TensorType) -> None:
-        """Refuses a value that does not fit into memory before anything is allocated for it."""
-        if type_.nbytes > self.memory:
-            raise ImportFault(
-                f"onnx: a value must fit into {self.memory / 2**30:.1f} GiB of memory, got {type_} of {type_.nbytes / 2**30:.1f} GiB",
-                loc=self.loc, code="memory",
-            )  # fmt: skip
+    def check_size(self, type_: TensorType | tuple[TensorType, ...], loc: Loc | None = None) -> None:
+        """Refuses a value that is no value or does not fit into memory, before anything is allocated for it."""
+        for one in type_ if isinstance(type_, tuple) else (type_,):
+            if any(d < 0 for d in one.dims):
+                raise ImportFault(f"onnx: sizes of a value must be 0 or more, got {one}", loc=loc or self.loc, code="shape-absurd")
+            if one.nbytes > self.memory:
+                raise ImportFault(
+                    f"onnx: a value must fit into {self.memory / 2**30:.1f} GiB of memory, got {one} of {one.nbytes / 2**30:.3g} GiB",
+                    loc=loc or self.loc, code="memory",
+                )  # fmt: skip
 
     def finish(self, outputs: list[Value], names: Sequence[str]) -> Any:
         """Compiles what the outputs still need and ends the plan."""
@@ -238,8 +241,7 @@ class Trace:
                 done[n] = self.values[n]
                 continue
             if not isinstance(n.op, Constant | Get):
-                for type_ in n.type if isinstance(n.type, tuple) else (n.type,):
-                    self.check_size(type_)
+                self.check_size(n.type, n.loc)
             done[n] = evaluate(n, [done[i] for i in n.inputs])
         result: Array = done[node]
         return result
@@ -299,6 +301,7 @@ class Trace:
                 params.append(node)
                 inputs.append(self.slots[old])
         for n in needed:
+            self.check_size(n.type, n.loc)
             same = all(new[i] is i for i in n.inputs)
             new[n] = n if same else Node(n.op, tuple(new[i] for i in n.inputs), n.type, n.loc)
         names = tuple(self.output_names[t] for t in targets) if all(t in self.output_names for t in targets) else ()
