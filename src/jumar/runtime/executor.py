@@ -304,14 +304,16 @@ def _signed(value: int) -> int:
 
 def _flags(steps: Sequence[Step | HostStep]) -> list[int]:
     """For the table: a step waits for those before it unless it may overlap, or all since the last barrier ran on thread 0 as it will."""
-    flags, only_serial = [], True
+    flags, only_serial, spared = [], True, False  # spared: a barrier was left out since the last one
     for step in steps:
         if isinstance(step, HostStep):  # a run ends here, and the next one starts afresh
             flags.append(0)
-            only_serial = True
+            only_serial, spared = True, False
             continue
         serial = step.serial or (step.chunks <= 1 and step.barrier)
-        wait = step.barrier and not (only_serial and serial)
+        # a step that may overlap relies on the barriers before it, so the first one on other threads makes up for those left out
+        wait = (step.barrier or spared) and not (only_serial and serial)
+        spared = not wait and (spared or step.barrier)
         only_serial = serial if wait else only_serial and serial
         flags.append((BARRIER if wait else 0) | (SERIAL if serial else 0))
     return flags

@@ -88,11 +88,23 @@ class Phases:
         step = self.expression.step(value)
         if step is None or not self.element(value) or value in found:
             return
-        if self.phase(value) < number and self.cone(value) >= STASH_FROM:
+        if self.phase(value) < number and self.cone(value) >= STASH_FROM and value in self.needed_in(self.phase(value)):
             found[value] = None
             return
         for a in step.args:
             self._look(a, number, found)
+
+    def needed_in(self, number: int) -> set[int]:
+        """Values that pass `number` makes on the way to its roots: only these can be kept from it."""
+        seen: set[int] = set()
+        todo = list(self.roots(number))
+        while todo:
+            at = todo.pop()
+            if at not in seen:
+                seen.add(at)
+                step = self.expression.step(at)
+                todo += step.args if step and self.element(at) else ()
+        return seen
 
     def cone(self, value: int) -> float:
         """Work to compute an element's value from the inputs and what is known of the row."""
