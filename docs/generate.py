@@ -1,0 +1,114 @@
+"""Writes the pages that come from the code: ops.md, settings.md, errors/index.md, and the messages inside errors/*.md.
+
+In: the registry, `SETTINGS`, and the snippets of the error pages, which are run.  Out: the files; `--check` only says which are out of date.
+Usage: python docs/generate.py [--check]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
+
+from jumar.base import SETTINGS, StackError  # noqa: E402
+from jumar.ir import REGISTRY  # noqa: E402
+from jumar.tools.ops import op_rows  # noqa: E402
+
+_BLOCK = re.compile(r"```(\w+)\n(.*?)\n```", re.DOTALL)
+NOTE = "<!-- written by docs/generate.py; do not edit -->\n\n"
+
+
+def ops_page() -> str:
+    """Every operator by family: attributes, meaning, what it has."""
+    rows = [r for r in op_rows() if r.family]
+    lines = ["# Operators", "", NOTE.strip(), ""]
+    lines.append(f"{len(rows)} operators. `jumar ops --table` prints the same; CPU: `own` schedule, or by its `parts`, or on the host where empty.")
+    for family in dict.fromkeys(r.family for r in rows):
+        lines += ["", f"## {family.capitalize()}", "", "| operator | attributes | meaning | CPU | CANN |", "|---|---|---|---|---|"]
+        for r in (r for r in rows if r.family == family):
+            doc = (r.doc or "").replace("|", "\\|")
+            signature = REGISTRY[r.name].signature
+            about = f"{doc} `{signature}`" if signature else doc
+            lines.append(f"| `{r.name}` | {r.attributes} | {about} | {r.cpu} | {r.cann} |")
+    return "\n".join(lines) + "\n"
+
+
+def settings_page() -> str:
+    """Every setting."""
+    lines = ["# Settings", "", NOTE.strip(), "", "Each is read from its environment variable at the moment it is needed; `jumar settings` shows the values now.", ""]
+    lines += ["| variable | default | meaning | also | changes code |", "|---|---|---|---|---|"]
+    for s in SETTINGS.values():
+        default = "" if s.default in ("", None) else f"`{s.default}`"
+        also = f"`{s.also}`" if s.also else ""
+        lines.append(f"| `{s.environment}` | {default} | {s.meaning} | {also} | {'yes' if s.changes_code else ''} |")
+    lines += ["", "What changes code is part of the key of the compile cache, so that a changed setting never meets old code."]
+    return "\n".join(lines) + "\n"
+
+
+def index_page() -> str:
+    """All error codes with their first sentence."""
+    lines = ["# Error codes", "", NOTE.strip(), "", "An error names its page: `more: jumar explain CODE`. Every snippet on these pages runs in the tests.", ""]
+    for path in error_pages():
+        about = path.read_text(encoding="utf-8").split("\n\n")[1]
+        lines.append(f"- [{path.stem}]({path.name}): {about}")
+    return "\n".join(lines) + "\n"
+
+
+def error_pages() -> list[Path]:
+    return sorted(p for p in (DOCS / "errors").glob("*.md") if p.stem != "index")
+
+
+def snippets(text: str) -> tuple[str, str, str] | None:
+    """The failing snippet, its message, the working snippet; None on a page without."""
+    blocks = [(kind, body) for kind, body in _BLOCK.findall(text) if kind in ("python", "text")]
+    if not blocks:
+        return None
+    assert [kind for kind, _ in blocks] == ["python", "text", "python"], "a page holds a failing snippet, its message, and a working one"
+    return blocks[0][1], blocks[1][1], blocks[2][1]
+
+
+def message_of(snippet: str, code: str) -> str:
+    """What the snippet says when it fails, with folders of this run made equal."""
+    try:
+        run(snippet, code)
+    except StackError as error:
+        assert error.code == code, f"{code}: the snippet must fail with its own code, got {error.code}"
+        return re.sub(re.escape(tempfile.gettempdir()) + r"/tmp\w+", "FOLDER", str(error))
+    raise AssertionError(f"{code}: the snippet must fail, and ran")
+
+
+def run(snippet: str, name: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(snippet, name, "exec"), {"__name__": "snippet"})
+
+
+def generated() -> dict[Path, str]:
+    """Every generated page's text."""
+    pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
+    for path in error_pages():
+        text = path.read_text(encoding="utf-8")
+        found = snippets(text)
+        if found:
+            pages[path] = text.replace(f"```text\n{found[1]}\n```", f"```text\n{message_of(found[0], path.stem)}\n```")
+    return pages
+
+
+def main() -> None:
+    stale = [p for p, text in generated().items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(path.relative_to(DOCS.parent))
+    if "--check" in sys.argv:
+        sys.exit(bool(stale))
+    pages = generated()
+    for path in stale:
+        path.write_text(pages[path], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
