@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -54,13 +54,17 @@ _CURRENT: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 @contextmanager
 def recording() -> Iterator[Recording]:
-    """Collects spans and events of everything that runs inside."""
+    """Collects spans and events of everything that runs inside; a recording around it gets them too."""
     record = Recording()
+    outer = _CURRENT.get()
     token = _CURRENT.set(record)
     try:
         yield record
     finally:
         _CURRENT.reset(token)
+        if outer is not None:
+            outer.spans += [replace(s, depth=s.depth + outer.depth) for s in record.spans]
+            outer.events += record.events
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jumar.base import config, during, event, span
+from jumar.base import config, during, span
 from jumar.base.trace import Event, recording
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.host import host_function
@@ -114,7 +114,6 @@ def optimize(graph: Graph, target: Target, saver: Saver | None = None) -> tuple[
                 graph = step(graph)
             facts: dict[str, Any] = {}
             for noted in record.events:
-                event(noted.name, **noted.facts)  # for whoever records the whole compile
                 if noted.name == step.name:
                     facts |= noted.facts
             reports.append(PassReport(stage.name, step.name, before, graph.count(), time.perf_counter() - start, facts))

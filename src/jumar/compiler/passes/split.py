@@ -42,7 +42,7 @@ class Split:
         return rebuild(graph, visit)
 
     def _splits(self, node: Node, users: Sequence[Node]) -> bool:
-        if node.rank == 0 or _product(node) is None:
+        if not isinstance(node.op, Add | MatMul) or node.rank == 0 or _product(node) is None:
             return False
         widths = [u.op.stops[-1] - u.op.starts[-1] for u in users if isinstance(u.op, Slice) and _of_columns(u)]
         return len(widths) == len(users) > 1 and min(widths) >= self.min_columns and sum(widths) <= node.shape[-1]
