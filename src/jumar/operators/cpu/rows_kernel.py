@@ -15,9 +15,10 @@ import numpy as np
 
 from jumar.base import DType, bool_, i32, u8
 from jumar.kernel import Builder, Kernel, Value, Variable
-from jumar.operators.cpu.expression import Accumulate, Expression, Position, compute_dtype, emit_step, load
+from jumar.operators.cpu.expression import Accumulate, Expression, Position, Step, compute_dtype, emit_step, load
 from jumar.operators.cpu.phases import Phases
 from jumar.operators.cpu.pointwise import fetch, put, rows_of
+from jumar.operators.elementwise import Div
 
 BLOCK = 2048  # elements summed into one register before it is added to the total: keeps the error of long sums small
 MAX_UNROLL = 2
@@ -158,6 +159,7 @@ class _Row:
         self.pointers, self.column, self.across = pointers, column, across
         self.lanes, self.mask = lane
         self.known: dict[int, list[Value]] = {}
+        self.reciprocals: dict[int, list[Value]] = {}
 
     def settle(self, number: int) -> None:
         """Computes what is known of the row before pass `number`: code outside of the loops."""
@@ -169,6 +171,19 @@ class _Row:
                 self.known[n] = [self.row_input(n, u) for u in range(self.across)]
             elif not isinstance(step.op, Accumulate):
                 self.known[n] = [emit_step(self.k, step, [self.known[a][u] for a in step.args]) for u in range(self.across)]
+        for step in self.expression.steps:
+            divisor = self.row_divisor(step)
+            if divisor in self.known and divisor not in self.reciprocals:
+                self.reciprocals[divisor] = [1.0 / v for v in self.known[divisor]]
+
+    def row_divisor(self, step: Step) -> int:
+        """The divisor of a division of elements by a value of the row, which becomes a multiplication; -1 for other steps.
+
+        A division takes five times as long; the result may differ in the last bit.
+        """
+        if isinstance(step.op, Div) and step.dtype.is_float and self.phases.element(step.args[0]) and not self.phases.element(step.args[1]):
+            return step.args[1]
+        return -1
 
     def row_input(self, n: int, u: int) -> Value:
         """An input that is the same all along the row."""
@@ -322,6 +337,8 @@ class _Row:
                 if row is not None:
                     return k.splat(k.convert(row, i32), lanes)
                 return k.splat(k.convert(counter + at, i32), lanes) + k.iota(lanes, i32) if lanes > 1 else k.convert(counter + at, i32)
+            if self.row_divisor(step) in self.reciprocals:
+                return value(step.args[0]) * self.reciprocals[step.args[1]][u]
             return emit_step(k, step, [value(a) for a in step.args])
 
         for n, accumulator in into.items():
