@@ -6,18 +6,19 @@ read where they are; equal constants are kept once; steps wait for each other on
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jumar.base import Array, TensorType, span
-from jumar.compiler.lower import Lowering, Value, Work, places_of, type_at
+from jumar.compiler.kernels import KernelMaker, Made
+from jumar.compiler.lower import Lowering, Value, Work, kernels_of, places_of, type_at
 from jumar.compiler.passes.merge import same_bits
 from jumar.compiler.plan import ALIGN, Life, Plan, plan
 from jumar.device import Target
 from jumar.ir import Constant, Graph, Node, Param
-from jumar.kernel import Kernel, compile_kernels, kernel_key
+from jumar.kernel import Kernel
 from jumar.operators import Packed, Place, TempPlace
 from jumar.operators.schedule import Temp
 from jumar.runtime import Arg, HostStep, KernelRef, Port, Program, Ref, Step, View, allocate, check
@@ -35,33 +36,36 @@ class Assembled:
     kernels: tuple[Kernel, ...]
 
 
-def assemble(lowering: Lowering, target: Target, *, threads: int = 0) -> Assembled:
-    """The Program of a lowering."""
+def assemble(lowering: Lowering, target: Target, made: Mapping[int, Made] | None = None) -> Assembled:
+    """The Program of a lowering.   made: its kernels, by identity; else they are made here."""
     with span("plan"):
         memory = Memory(lowering)
-    with span("kernels"):
-        kernels = _kernels(lowering.works)
-        symbols = {id(k): f"{k.name}_{kernel_key(k, target)[:16]}" for k in kernels}
-        unique = {symbols[id(k)]: k for k in kernels}
-        compiled = compile_kernels(list(unique.values()), target, threads)
+    if made is None:
+        with KernelMaker(target) as maker:
+            for work in lowering.works:
+                for kernel in kernels_of(work.task) if work.task else ():
+                    maker.add(kernel)
+            made = maker.finish()
     with span("constants"):
         constants = Constants()
-        writer = _Writer(lowering, memory, constants, symbols)
+        writer = _Writer(lowering, memory, constants, {key: m.symbol for key, m in made.items()})
         steps = _with_barriers([writer.step(w) for w in lowering.works], [writer.touched(w) for w in lowering.works])
         blob = constants.blob()
     graph = lowering.graph
+    used = {id(k) for w in lowering.works if w.task for k in kernels_of(w.task)}
+    code = {m.symbol: m for key, m in made.items() if key in used}
     program = Program(
         name=graph.name,
         inputs=tuple(Port(_label(p), p.type) for p in graph.params),
         outputs=tuple(Port(n, o.type) for n, o in zip(_output_names(graph), graph.outputs, strict=True)),
         steps=tuple(steps),
-        kernels={s: c.object_bytes for s, c in zip(unique, compiled, strict=True)},
+        kernels={symbol: m.code.object_bytes for symbol, m in code.items()},
         constants=blob,
         arena_nbytes=memory.plan.nbytes,
         scratch_nbytes=max((w.task.scratch_nbytes for w in lowering.works if w.task), default=0),
-        target=target.instruction_set if unique else "",
+        target=target.instruction_set if code else "",
     )
-    return Assembled(check(program), memory.plan, tuple(w.node for w in lowering.works), tuple(unique.values()))
+    return Assembled(check(program), memory.plan, tuple(w.node for w in lowering.works), tuple(m.kernel for m in code.values()))
 
 
 def _label(node: Node) -> str:
@@ -71,16 +75,6 @@ def _label(node: Node) -> str:
 
 def _output_names(graph: Graph) -> Sequence[str]:
     return graph.output_names or [f"output_{i}" for i in range(len(graph.outputs))]
-
-
-def _kernels(works: Sequence[Work]) -> list[Kernel]:
-    """Every kernel that a task is or calls, once."""
-    found: dict[int, Kernel] = {}
-    for work in works:
-        if work.task:
-            for kernel in (work.task.kernel, *(a for a in work.task.args if isinstance(a, Kernel))):
-                found.setdefault(id(kernel), kernel)
-    return list(found.values())
 
 
 class Memory:

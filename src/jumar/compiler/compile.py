@@ -16,6 +16,7 @@ from jumar.base import config, during, span
 from jumar.base.trace import Event, recording
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.host import host_function
+from jumar.compiler.kernels import KernelMaker
 from jumar.compiler.lower import Lowering, lower
 from jumar.compiler.plan import Plan
 from jumar.compiler.save import Saver
@@ -85,9 +86,11 @@ def compile(graph: Graph, target: Target | None = None, *, threads: int = 0, sav
     with during(f"compiling graph {graph.name!r} for {target.name}"), recording() as record:
         saver.graph(CAPTURE, graph)
         graph, passes = optimize(graph, target, saver)
-        with span("lower"):
-            lowering = lower(graph, target)
-        assembled = assemble(lowering, target, threads=threads)
+        with KernelMaker(target, threads) as maker:
+            with span("lower"):
+                lowering = lower(graph, target, maker.add)
+            made = maker.finish()
+        assembled = assemble(lowering, target, made)
         saver.assembled(assembled, target)
     seconds = {name: record.seconds(name) for name in ("lower", "plan", "kernels", "constants")}
     seconds |= {"passes": sum(p.seconds for p in passes), "total": time.perf_counter() - start}

@@ -8,13 +8,14 @@ and what is left without native code runs as its NumPy reference between two nat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jumar.base import NATIVE, CompileError, TensorType, event
 from jumar.compiler.passes.decompose import decomposed
 from jumar.device import Target
 from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node
+from jumar.kernel import Kernel
 from jumar.operators import Concat, Fused, Identity, Lowered, Place, Reshape, Task, TempPlace, find_schedule
 
 
@@ -84,9 +85,9 @@ def type_at(value: Value) -> TensorType:
     return found
 
 
-def lower(graph: Graph, target: Target) -> Lowering:
-    """The tasks of a graph."""
-    lowering = _Lowerer(target).run(graph)
+def lower(graph: Graph, target: Target, on_kernel: Callable[[Kernel], None] | None = None) -> Lowering:
+    """The tasks of a graph.   on_kernel: told of every kernel as soon as a task has it."""
+    lowering = _Lowerer(target, on_kernel).run(graph)
     counts: dict[str, int] = {}
     for choice in lowering.choices:
         counts[choice.how] = counts.get(choice.how, 0) + 1
@@ -98,8 +99,9 @@ def lower(graph: Graph, target: Target) -> Lowering:
 class _Lowerer:
     """State of one lowering: the successors of nodes, and what was made so far."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, on_kernel: Callable[[Kernel], None] | None) -> None:
         self.target = target
+        self.on_kernel = on_kernel
         self.made = Lowering(Graph("lowering", (), ()))
         self.several: dict[Node, tuple[Node, ...]] = {}
         self.taken: set[Value] = set()  # by outputs
@@ -152,7 +154,11 @@ class _Lowerer:
             self.made.aliases[node, 0] = lowered.alias
             self.made.choices.append(Choice(node, "alias"))
             return
-        self.made.works += [Work(node, task) for task in lowered.tasks]
+        for task in lowered.tasks:
+            self.made.works.append(Work(node, task))
+            if self.on_kernel:
+                for kernel in kernels_of(task):
+                    self.on_kernel(kernel)
         self.made.choices.append(Choice(node, "native"))
 
     def _host(self, node: Node) -> None:
@@ -242,6 +248,11 @@ def _order(output: Node, known: Mapping[Node, Node]) -> list[Node]:
             stack.append((node, True))
             stack += [(i, False) for i in node.inputs]
     return list(done)
+
+
+def kernels_of(task: Task) -> list[Kernel]:
+    """The kernel of a task and those that it calls."""
+    return [task.kernel, *(arg for arg in task.args if isinstance(arg, Kernel))]
 
 
 def places_of(task: Task) -> list[tuple[int, Place | TempPlace]]:
