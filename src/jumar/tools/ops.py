@@ -18,7 +18,7 @@ COLUMNS = ("reference", "decompose", "cpu", "grad", "samples", "cann")
 
 @dataclass(frozen=True)
 class OpRow:
-    """One operator.   cpu: a schedule makes machine code for it (or its parts, where it decomposes); cann: its name in the real library."""
+    """One operator.   cpu: whose schedule makes machine code for it: its own, its parts' (it decomposes), its family's; cann: its name there."""
 
     name: str
     family: str
@@ -68,8 +68,8 @@ def _row(name: str, op: type[Op]) -> OpRow:
     doc = " ".join((op.__doc__ or "").split("\n\n")[0].split())
     attributes = ", ".join(f.name for f in fields(cast(Any, op)))
     decomposes = _own(op, "decompose", operators.Composite)
-    scheduled = operators.find_schedule("cpu", op.__new__(op)) is not None
-    cpu = "own" if scheduled else "parts" if decomposes else ""
+    table = operators.SCHEDULES["cpu"]
+    cpu = "own" if op in table else "parts" if decomposes else "family" if any(c in table for c in op.__mro__) else ""
     return OpRow(
         name=name,
         family=str(op.family),
