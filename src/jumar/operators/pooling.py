@@ -99,7 +99,9 @@ class MaxPoolIndices(Pool):
         inside = len(self.kernel)
         cells = cells.reshape(*cells.shape[:-inside], -1)
         places = places.reshape(cells.shape)
-        best = np.where(places < 0, least(x.dtype), cells).argmax(axis=-1)[..., None]
+        best = cells.argmax(axis=-1)[..., None]
+        # where the input is as low as the padding, any cell inside of it will do
+        best = np.where(np.take_along_axis(places, best, -1) < 0, (places >= 0).argmax(axis=-1)[..., None], best)
         return np.take_along_axis(cells, best, -1)[..., 0], np.take_along_axis(places, best, -1)[..., 0]
 
 
