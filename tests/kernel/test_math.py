@@ -97,6 +97,18 @@ def test_sigmoid_is_within_its_stated_ulps() -> None:
     assert (y[x < -88.0] <= 6.1e-39).all()
 
 
+def test_exp_below_is_within_its_stated_ulps() -> None:
+    x = _inputs()
+    x = np.minimum(x, np.float32(88.0))  # NaN stays
+    y = np.empty_like(x)
+    call(_kernel("exp_below", 1), x, y, len(x))
+    with np.errstate(all="ignore"):
+        expected = np.exp(x.astype(np.float64))
+    tiny = expected < 1.2e-38
+    assert _ulps(y, expected)[~tiny].max() <= 1.0
+    assert (y[tiny] <= 1.2e-38).all() and (y[x == -np.inf] == 0).all()
+
+
 def test_pow_is_correctly_rounded_nearly_always_and_right_at_the_edges() -> None:
     x = _inputs()
     rng = np.random.default_rng(1)

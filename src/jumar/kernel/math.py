@@ -69,6 +69,17 @@ def exp(k: Builder, x: Value) -> Value:
     return p * _power_of_two(k, half) * _power_of_two(k, n - half)
 
 
+def exp_below(k: Builder, x: Value) -> Value:
+    """e^x for x that is never above 88, as in softmax: two thirds of the work of `exp`.   f32: 1 ulp; 0 where it would be subnormal."""
+    _check(k, "exp", x)
+    if x.dtype is f64:
+        return k.call_libm("exp", x)
+    n, r, q = _reduced(k, _at_least(k, x, -104.0))
+    biased = n + 127
+    scale = k.bitcast(k.select(biased < 0, 0, biased) << 23, f32)
+    return k.fma(k.fma(q, r * r, r), scale, scale)
+
+
 def exp2(k: Builder, x: Value) -> Value:
     """2^x.   f32: 1 ulp."""
     _check(k, "exp2", x)
@@ -171,8 +182,8 @@ def log1p(k: Builder, x: Value) -> Value:
 
 
 def sigmoid(k: Builder, x: Value) -> Value:
-    """1 / (1 + e^-x).   f32: 2.5 ulp; results below 3e-39 are 0."""
-    return 1.0 / (exp(k, -x) + 1.0)
+    """1 / (1 + e^-x).   f32: 2.5 ulp down to x = -88, below which it stays at 6e-39 (or 0, where subnormals are flushed)."""
+    return 1.0 / ((exp_below(k, _at_most(k, -x, 88.0)) if x.dtype is f32 else exp(k, -x)) + 1.0)
 
 
 def tanh(k: Builder, x: Value) -> Value:
@@ -194,7 +205,7 @@ def erf(k: Builder, x: Value) -> Value:
     near = k.fma(near, x, x)
     c = _at_most(k, t, 4.0)
     far = polynomial(k, c, (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1))
-    far = k.copy_sign(1.0 - exp(k, k.fma(far, c, -c)), x)
+    far = k.copy_sign(1.0 - exp_below(k, k.fma(far, c, -c)), x)
     return k.select(t > 0.927734375, far, near)
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jumar.base import DType, bool_, i32, u8
-from jumar.kernel import Builder, Kernel, Value, Variable
+from jumar.base import DType, bool_, f32, i32, u8
+from jumar.kernel import Builder, Kernel, Value, Variable, math
 from jumar.operators.cpu.expression import Accumulate, Expression, Position, Step, compute_dtype, emit_step, load
 from jumar.operators.cpu.phases import Phases
 from jumar.operators.cpu.pointwise import fetch, put, rows_of
-from jumar.operators.elementwise import Div
+from jumar.operators.elementwise import Div, Exp, Sub
 
 BLOCK = 2048  # elements summed into one register before it is added to the total: keeps the error of long sums small
 MAX_UNROLL = 2
@@ -175,6 +175,16 @@ class _Row:
             divisor = self.row_divisor(step)
             if divisor in self.known and divisor not in self.reciprocals:
                 self.reciprocals[divisor] = [1.0 / v for v in self.known[divisor]]
+
+    def is_below_maximum(self, step: Step) -> bool:
+        """The exponential of what a row's maximum was subtracted from: never above 0."""
+        if not isinstance(step.op, Exp) or compute_dtype(step.dtype) is not f32:
+            return False
+        below = self.expression.step(step.args[0])
+        if below is None or not isinstance(below.op, Sub):
+            return False
+        top = self.expression.step(below.args[1])
+        return top is not None and top.op == Accumulate("max") and top.args[0] == below.args[0]
 
     def row_divisor(self, step: Step) -> int:
         """The divisor of a division of elements by a value of the row, which becomes a multiplication; -1 for other steps.
@@ -337,6 +347,8 @@ class _Row:
                 if row is not None:
                     return k.splat(k.convert(row, i32), lanes)
                 return k.splat(k.convert(counter + at, i32), lanes) + k.iota(lanes, i32) if lanes > 1 else k.convert(counter + at, i32)
+            if self.is_below_maximum(step):
+                return math.exp_below(k, value(step.args[0]))
             if self.row_divisor(step) in self.reciprocals:
                 return value(step.args[0]) * self.reciprocals[step.args[1]][u]
             return emit_step(k, step, [value(a) for a in step.args])
