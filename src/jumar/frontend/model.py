@@ -22,6 +22,7 @@ from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
 from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
 from jumar.frontend.importers.onnx.graph import OnnxGraph
+from jumar.frontend.importers.onnx.node import text_of
 from jumar.frontend.importers.onnx.plan import Finish, HostCall, Interpreted, Segment, Stage, flatten
 from jumar.frontend.importers.onnx.port import Port
 from jumar.frontend.store import Face, PlanStore, content_hash, file_stat, known_face, known_hash, open_store, remember_face, remember_hash
@@ -269,7 +270,7 @@ def _open(source: Any) -> tuple[Source, Face]:
     if hasattr(source, "opset_import") and hasattr(source, "graph"):
         size = source.ByteSize()
         hash_ = content_hash(source.SerializeToString()) if size < 1 << 30 and open_store("faces") else ""
-        place = Source(source.graph.name or "model", proto=source)
+        place = Source(text_of(source.graph.name) or "model", proto=source)
         return place, _read_face(place, hash_, keep=False)
     raise ImportFault(f"load: model must be a path, bytes or a ModelProto, got {type(source).__name__}", code="file-missing")
 

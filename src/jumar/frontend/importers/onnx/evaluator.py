@@ -19,7 +19,7 @@ from jumar.base import ImportFault, StackError, nearest, span
 from jumar.frontend.importers.onnx.file import available_memory
 from jumar.frontend.importers.onnx.functions import function_of_schema, has_schema_function
 from jumar.frontend.importers.onnx.graph import MAX_DEPTH, OnnxGraph, read_function
-from jumar.frontend.importers.onnx.node import OnnxNode
+from jumar.frontend.importers.onnx.node import OnnxNode, text_of
 from jumar.frontend.importers.onnx.plan import Compile, Finish, Frame, Interpreted, Keeper, Segment, Slot, Stage, Tree, Walk, flatten
 from jumar.frontend.importers.onnx.rule import RULES, Rule, find_rule
 from jumar.frontend.importers.onnx.texts import text_rule
@@ -251,7 +251,7 @@ def _apply(t: Trace, rule: Rule, node: OnnxNode, values: list[Value], scope: Sco
 def _model_function(node: OnnxNode, scope: Scope) -> OnnxGraph | None:
     """The body of a function that the model brings."""
     functions = scope.graph.context.functions
-    proto = functions.get((node.domain, node.op, node.proto.overload)) if functions else None
+    proto = functions.get((node.domain, node.op, text_of(node.proto.overload))) if functions else None
     return None if proto is None else read_function(proto, scope.graph.context, node.protos)
 
 
@@ -279,14 +279,14 @@ def _with_functions(graph: OnnxGraph) -> Iterable[OnnxNode]:
     while queue:
         node = queue.pop()
         yield node
-        key = (node.domain, node.op, node.proto.overload)
+        key = (node.domain, node.op, text_of(node.proto.overload))
         if key in graph.context.functions and key not in seen:
             seen.add(key)
             queue += read_function(graph.context.functions[key], graph.context, node.protos).all_nodes()
 
 
 def _is_supported(node: OnnxNode, graph: OnnxGraph) -> bool:
-    if (node.domain, node.op, node.proto.overload) in graph.context.functions or find_rule(node.op, node.domain):
+    if (node.domain, node.op, text_of(node.proto.overload)) in graph.context.functions or find_rule(node.op, node.domain):
         return True
     return find_rule(node.op, "text") is not None or has_schema_function(node)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jumar.base import Array, ImportFault, event
 from jumar.frontend.importers.onnx.graph import Context, OnnxGraph, read_graph
-from jumar.frontend.importers.onnx.node import check_dims, decode_raw, decode_tensor, dense, dtype_of_onnx
+from jumar.frontend.importers.onnx.node import check_dims, decode_raw, decode_tensor, dense, dtype_of_onnx, text_of
 from jumar.frontend.importers.onnx.port import Port, port_of
 from jumar.frontend.importers.onnx.rule import normal_domain
 
@@ -40,12 +40,12 @@ class OnnxFile:
     @property
     def metadata(self) -> dict[str, str]:
         """What the exporter noted."""
-        return {p.key: p.value for p in self.proto.metadata_props}
+        return {text_of(p.key): text_of(p.value) for p in self.proto.metadata_props}
 
 
 def available_memory() -> int:
-    """Bytes that this process may still allocate: what the machine has free, or its control group, whichever is less."""
-    found = [_meminfo(), *_cgroup()]
+    """Bytes that this process may still allocate: what the machine, its control group and its own limit leave, whichever is less."""
+    found = [_meminfo(), *_cgroup(), *_rlimit()]
     return min(found) if found else 1 << 36
 
 
@@ -63,6 +63,18 @@ def _cgroup() -> Iterator[int]:
             yield max(int(Path("/sys/fs/cgroup", limit).read_text()) - int(Path("/sys/fs/cgroup", used).read_text()), 0)
         except (OSError, ValueError):  # no such control group, or "max"
             continue
+
+
+def _rlimit() -> Iterator[int]:
+    try:
+        import resource  # noqa: PLC0415  (not on Windows)
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return
+    if limit != resource.RLIM_INFINITY:
+        yield max(limit - used, 0)
 
 
 def read_path(path: str | os.PathLike[str]) -> bytes:
@@ -175,20 +187,20 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
             f"{name}: IR version must be {OLDEST_IR} to {onnx.IR_VERSION}, got {proto.ir_version}",
             hint="pip install --upgrade onnx" if newer else "convert it with onnx.version_converter", code="ir-version",
         )  # fmt: skip
-    opsets = {normal_domain(o.domain): int(o.version) for o in proto.opset_import}
+    opsets = {normal_domain(text_of(o.domain)): int(o.version) for o in proto.opset_import}
     newest = onnx.defs.onnx_opset_version()
     if not 1 <= opsets.get("", 1) <= newest:
         raise ImportFault(
             f"{name}: opset must be 1 to {newest}, got {opsets['']}",
             hint="pip install --upgrade onnx" if opsets[""] > newest else "export the model again", code="opset-version",
         )  # fmt: skip
-    functions = {(normal_domain(f.domain), f.name, f.overload): f for f in proto.functions}
+    functions = {(normal_domain(text_of(f.domain)), text_of(f.name), text_of(f.overload)): f for f in proto.functions}
     reader = TensorReader(name, folder)
     total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto.graph) if t.data_location == 1)
     check_memory(name, total)
     context = Context(name, opsets, functions, reader)
     graph = read_graph(proto.graph, context)
-    ports = tuple(port_of(i, has_default=i.name in graph.weights) for i in proto.graph.input)
+    ports = tuple(port_of(i, has_default=text_of(i.name) in graph.weights) for i in proto.graph.input)
     return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total, reader)
 
 
@@ -240,7 +252,7 @@ class TensorReader:
     def _range(self, proto: Any) -> tuple[Path, int, int]:
         """File, offset and length of external data, checked against each other."""
         what = f"{self.model}: external data of tensor {proto.name!r}"
-        entries = {e.key: e.value for e in proto.external_data}
+        entries = {text_of(e.key): text_of(e.value) for e in proto.external_data}
         location = entries.get("location", "")
         size = check_dims(tuple(proto.dims), f"tensor {proto.name!r}")
         dtype = dtype_of_onnx(proto.data_type)

@@ -15,6 +15,8 @@ from jumar.frontend.importers.onnx.value import Known, Traced, Value
 def _schema(node: OnnxNode) -> Any:
     import onnx  # noqa: PLC0415  (0.2 s: a model from the cache never needs it)
 
+    if not 0 < node.opset < 2**31 or not (node.op + node.domain).isascii():
+        return None
     try:
         return onnx.defs.get_schema(node.op, node.opset, node.domain)
     except onnx.defs.SchemaError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jumar.base import Array, ImportFault, Loc, nearest
-from jumar.frontend.importers.onnx.node import OnnxNode
+from jumar.frontend.importers.onnx.node import OnnxNode, text_of
 from jumar.frontend.importers.onnx.port import Port, port_of
 from jumar.frontend.importers.onnx.rule import normal_domain
 from jumar.frontend.importers.onnx.value import Known
@@ -74,25 +74,25 @@ def read_graph(proto: Any, context: Context, outer: frozenset[str] = frozenset()
     """An OnnxGraph of a GraphProto.   outer: names that the graphs around it define."""
     weights: dict[str, Any] = {}
     for tensor in proto.initializer:
-        _define(weights, tensor.name, tensor, proto.name, context, "initializer")
+        _define(weights, text_of(tensor.name), tensor, text_of(proto.name), context, "initializer")
     for sparse in proto.sparse_initializer:
-        _define(weights, sparse.values.name, sparse, proto.name, context, "initializer")
+        _define(weights, text_of(sparse.values.name), sparse, text_of(proto.name), context, "initializer")
     inputs: dict[str, Any] = {}
     for value in proto.input:
-        _define(inputs, value.name, value, proto.name, context, "input")
+        _define(inputs, text_of(value.name), value, text_of(proto.name), context, "input")
     results = tuple(port_of(o) for o in proto.output)
     return _build(proto, context, tuple(inputs), tuple(o.name for o in results), weights, outer, depth, results)
 
 
 def read_function(proto: Any, context: Context, attributes: Mapping[str, Any], depth: int = 0) -> OnnxGraph:
     """An OnnxGraph of a FunctionProto called with attributes (AttributeProtos by name)."""
-    given = {a.name: a for a in proto.attribute_proto} | dict(attributes)
-    opsets = {normal_domain(o.domain): int(o.version) for o in proto.opset_import}
+    given = {text_of(a.name): a for a in proto.attribute_proto} | dict(attributes)
+    opsets = {normal_domain(text_of(o.domain)): int(o.version) for o in proto.opset_import}
     inner = replace(context, opsets=opsets or context.opsets, attributes=given, in_function=True)
     # the standard's functions leave out the nodes of outputs that the caller does not name
-    written = {*proto.input, *(name for node in proto.node for name in node.output)}
-    outputs = tuple(name if name in written else "" for name in proto.output)
-    return _build(proto, inner, tuple(proto.input), outputs, {}, frozenset(), depth, ())
+    written = {text_of(name) for name in [*proto.input, *(name for node in proto.node for name in node.output)]}
+    outputs = tuple(name if name in written else "" for name in map(text_of, proto.output))
+    return _build(proto, inner, tuple(map(text_of, proto.input)), outputs, {}, frozenset(), depth, ())
 
 
 def _define(table: dict[str, Any], name: str, value: Any, graph: str, context: Context, what: str) -> None:
@@ -111,7 +111,7 @@ def _build(
     given = frozenset(inputs) | frozenset(weights)
     protos = list(proto.node)
     for index, node in enumerate(protos):
-        for name in node.output:
+        for name in map(text_of, node.output):
             if name and (name in makers or name in given):
                 raise ImportFault(
                     f"{context.file}: a name must be written once, got {name!r} written again by {_node_name(node, index)}", code="name-duplicate"
@@ -120,6 +120,7 @@ def _build(
                 makers[name] = index
     here = frozenset(makers) | given
     visible = outer | here
+    title = text_of(proto.name)
     nodes = [read_node(p, i, context) for i, p in enumerate(protos)]
     subgraphs: dict[tuple[OnnxNode, str], OnnxGraph] = {}
     reads: list[tuple[str, ...]] = []
@@ -130,7 +131,7 @@ def _build(
                 subgraphs[node, name] = sub = read_graph(attribute.g, context, visible, depth + 1)
                 read += sub.captures
         reads.append(tuple(dict.fromkeys(read)))
-    _check_names(nodes, reads, visible, outputs, context, proto.name)
+    _check_names(nodes, reads, visible, outputs, context, title)
     order = _sort(nodes, reads, makers, context)
     captures = tuple(dict.fromkeys(n for n in [*(n for r in reads for n in r), *outputs] if n and n not in here))
     last = {name: at for at, index in enumerate(order) for name in reads[index]}
@@ -141,7 +142,7 @@ def _build(
         if name not in kept:
             expires[at].append(name)
     return OnnxGraph(
-        proto.name, inputs, outputs, tuple(nodes[i] for i in order), captures, tuple(map(tuple, expires)),
+        title, inputs, outputs, tuple(nodes[i] for i in order), captures, tuple(map(tuple, expires)),
         weights, context.read_tensor, subgraphs, results, context,
     )  # fmt: skip
 
@@ -151,7 +152,7 @@ def _made_at(order: Sequence[int], nodes: Sequence[OnnxNode]) -> dict[str, int]:
 
 
 def _node_name(proto: Any, index: int) -> str:
-    return proto.name or f"{proto.op_type} (node {index})"
+    return text_of(proto.name) or f"{text_of(proto.op_type)} (node {index})"
 
 
 def read_node(proto: Any, index: int, context: Context) -> OnnxNode:
@@ -160,15 +161,16 @@ def read_node(proto: Any, index: int, context: Context) -> OnnxNode:
     for attribute in proto.attribute:
         found = attribute
         if attribute.ref_attr_name:
-            if attribute.ref_attr_name not in context.attributes:
+            referred = text_of(attribute.ref_attr_name)
+            if referred not in context.attributes:
                 continue  # the caller leaves it out, so it is absent here too
-            found = _renamed(context.attributes[attribute.ref_attr_name], attribute.name)
-        attributes[attribute.name] = found
-    domain = normal_domain(proto.domain)
+            found = _renamed(context.attributes[referred], attribute.name)
+        attributes[text_of(attribute.name)] = found
+    domain, op = normal_domain(text_of(proto.domain)), text_of(proto.op_type)
     name = _node_name(proto, index)
-    loc = Loc(file=context.file, name=f"{name} ({domain + '.' if domain else ''}{proto.op_type})")
+    loc = Loc(file=context.file, name=f"{name} ({domain + '.' if domain else ''}{op})")
     return OnnxNode(
-        proto.op_type, domain, context.opsets.get(domain, 1), name, tuple(proto.input), tuple(proto.output), attributes, loc,
+        op, domain, context.opsets.get(domain, 1), name, tuple(map(text_of, proto.input)), tuple(map(text_of, proto.output)), attributes, loc,
         context.opsets, proto, context.read_tensor,
     )  # fmt: skip
 

@@ -71,8 +71,9 @@ class OnnxNode:
         return ImportFault(f"{self.op}: {what}", loc=self.loc, hint=hint, code=code)
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+def text_of(raw: bytes | str) -> str:
+    """A text of a file; protobuf gives bytes where it is no UTF-8."""
+    return raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace")
 
 
 def decode_attribute(proto: Any, read_tensor: Callable[[Any], Array]) -> Any:
@@ -83,7 +84,7 @@ def decode_attribute(proto: Any, read_tensor: Callable[[Any], Array]) -> Any:
         case 2:
             return int(proto.i)
         case 3:
-            return _text(proto.s)
+            return text_of(proto.s)
         case 4:
             return read_tensor(proto.t)
         case 5:
@@ -93,7 +94,7 @@ def decode_attribute(proto: Any, read_tensor: Callable[[Any], Array]) -> Any:
         case 7:
             return tuple(int(i) for i in proto.ints)
         case 8:
-            return tuple(_text(s) for s in proto.strings)
+            return tuple(text_of(s) for s in proto.strings)
         case 9:
             return tuple(read_tensor(t) for t in proto.tensors)
         case 10:
@@ -128,7 +129,7 @@ def decode_tensor(proto: Any) -> Array:
     if proto.data_location == 1:
         raise ImportFault(f"onnx: data of {what} must lie in the file here, got external data", code="external-data")
     if dtype.kind == "s":
-        texts = [_text(s) for s in proto.string_data]
+        texts = [s.decode("utf-8", "surrogateescape") for s in proto.string_data]  # data goes back as it came
         return _reshape(np.array(texts, dtype=object), size, dims, what)
     if proto.HasField("raw_data"):
         return decode_raw(proto.raw_data, dtype, dims, what)

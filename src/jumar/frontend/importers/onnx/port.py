@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumar.base import DTYPES, Dim, DType, TensorType
-from jumar.frontend.importers.onnx.node import dtype_of_onnx
+from jumar.frontend.importers.onnx.node import dtype_of_onnx, text_of
 
 
 @dataclass(frozen=True)
@@ -43,24 +43,24 @@ class Port:
 
 def port_of(value: Any, *, has_default: bool = False) -> Port:
     """The Port of a ValueInfoProto."""
-    kind, proto = "", value.type
+    kind, proto, name = "", value.type, text_of(value.name)
     while True:
         match proto.WhichOneof("value"):
             case "tensor_type":
                 tensor = proto.tensor_type
-                dtype = dtype_of_onnx(tensor.elem_type, f"element type of {value.name!r}") if tensor.elem_type else None
-                shape = _shape(tensor.shape, value.name) if tensor.HasField("shape") else None
-                return Port(value.name, dtype, shape, kind.strip() or "tensor", has_default)
+                dtype = dtype_of_onnx(tensor.elem_type, f"element type of {name!r}") if tensor.elem_type else None
+                shape = _shape(tensor.shape, name) if tensor.HasField("shape") else None
+                return Port(name, dtype, shape, kind.strip() or "tensor", has_default)
             case "sparse_tensor_type":
-                return Port(value.name, dtype_of_onnx(proto.sparse_tensor_type.elem_type), None, "sparse tensor", has_default)
+                return Port(name, dtype_of_onnx(proto.sparse_tensor_type.elem_type), None, "sparse tensor", has_default)
             case "sequence_type":
                 kind, proto = f"{kind} sequence", proto.sequence_type.elem_type
             case "optional_type":
                 kind, proto = f"{kind} optional", proto.optional_type.elem_type
             case "map_type":
-                return Port(value.name, None, None, f"{kind} map".strip(), has_default)
+                return Port(name, None, None, f"{kind} map".strip(), has_default)
             case _:
-                return Port(value.name, None, None, kind.strip() or "tensor", has_default)
+                return Port(name, None, None, kind.strip() or "tensor", has_default)
 
 
 def _shape(proto: Any, name: str) -> tuple[Dim, ...]:

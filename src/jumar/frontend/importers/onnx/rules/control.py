@@ -21,6 +21,7 @@ from jumar.frontend.importers.onnx.value import Known, Value
 
 UNROLL_ITERATIONS = 32
 UNROLL_NODES = 2000
+MAX_ITERATIONS = 1 << 24  # a loop that runs longer has lost its end
 
 
 @rule("If", scoped=True)
@@ -57,6 +58,8 @@ def loop(t: Trace, n: OnnxNode, scope: Scope, trips: Value, condition: Value, *c
             for scan, item in zip(scans, results[1 + len(states) :], strict=True):
                 scan.append(item)
             number += 1
+            if number > MAX_ITERATIONS:
+                raise n.fault(f"loop must end within {MAX_ITERATIONS} iterations, and goes on", code="loop-endless")
         return [*states, *_stacked(scans, body, len(states))]
 
     return tuple(t.host(run, [trips, condition, list(carried), captured]))
@@ -142,6 +145,8 @@ def _scanned(t: Trace, n: OnnxNode, scope: Scope, body: OnnxGraph, states: list[
     if len(lengths) != 1:
         raise n.fault(f"scan inputs must have one length, got {sorted(lengths)}")
     (length,) = lengths
+    if length > MAX_ITERATIONS:
+        raise n.fault(f"scan must have at most {MAX_ITERATIONS} steps, got {length}", code="loop-endless")
     if 0 < length <= min(UNROLL_ITERATIONS, UNROLL_NODES // max(len(body.nodes), 1)):
         try:
             with t.attempt():
