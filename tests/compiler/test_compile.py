@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.compiler.graphs import groups, joined, odd_outputs, random_graph, residual_net, transformer
 
 from jumar.base import bool_, f16, f64, i32, i64, u8
 from jumar.base.trace import recording
-from jumar.compiler import compile, lower, optimize
+from jumar.compiler import compile, host_function, lower, optimize
 from jumar.compiler.assemble import Memory, assemble
 from jumar.device import host
 from jumar.ir import Graph, Sample, constant, f32t, interpret, param, tensor
 from jumar.operators import Add, Cast, CumSum, Exp, Fused, MatMul, Mul, Relu, Select, TopK
-from jumar.runtime import HostStep, Step
-from tests.compiler.graphs import groups, joined, odd_outputs, random_graph, residual_net, transformer
+from jumar.runtime import HostStep, Instance, Step
 
 
 @pytest.fixture(autouse=True)
@@ -116,16 +116,13 @@ def test_chains_work_in_place():
 
 def test_steps_that_share_memory_wait_for_each_other():
     lowering = lower(optimize(residual_net(), host())[0], host())
-    assembled = assemble(lowering, host())
-    steps = [s for s in assembled.program.steps if isinstance(s, Step)]
-    assert steps[0].barrier or len(steps) == 1
-    serial = replace(assembled.program, steps=tuple(replace(s, barrier=True) if isinstance(s, Step) else s for s in assembled.program.steps))
+    program = assemble(lowering, host()).program
+    waiting = tuple(replace(s, barrier=True) if isinstance(s, Step) else s for s in program.steps)
     arrays = Sample(tuple(p.type for p in lowering.graph.params)).arrays(3)
-    from jumar.compiler import host_function
-    from jumar.runtime import Instance
-
+    expected = Instance(replace(program, steps=waiting), threads=1, host=host_function).run(arrays)
+    instance = Instance(program, threads=2, host=host_function)
     for _ in range(20):
-        for a, b in zip(Instance(assembled.program, threads=2, host=host_function).run(arrays), Instance(serial, threads=1, host=host_function).run(arrays)):
+        for a, b in zip(expected, instance.run(arrays), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
 

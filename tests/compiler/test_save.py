@@ -3,11 +3,11 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.compiler.graphs import residual_net, transformer
 
 from jumar.compiler import STAGES, compile, load_constants, load_graph
 from jumar.compiler.save import _save_constants
 from jumar.ir import Sample, interpret, print_graph
-from tests.compiler.graphs import residual_net, transformer
 
 
 @pytest.mark.parametrize("make", [residual_net, transformer])

@@ -15,7 +15,7 @@ from jumar.base import Array, DType, event, f32
 from jumar.compiler.match import either, like, number, uniform, with_constant
 from jumar.compiler.passes.canonicalize_movement import MOVEMENT
 from jumar.compiler.passes.fold import fold_node
-from jumar.compiler.rules import Table, apply_rules, rule
+from jumar.compiler.rules import Alone, Table, apply_rules, rule, user_rule
 from jumar.ir import Constant, Data, Graph, Node, apply, constant
 from jumar.operators.activation import Clip
 from jumar.operators.elementwise import (
@@ -198,12 +198,12 @@ def neg_neg(node: Node) -> Node | None:
     return None
 
 
-@rule(ALGEBRA, Add, Mul)
-def merge_constants(node: Node) -> Node | None:
-    """(x * c) * d -> x * (c * d); (x + c) + d -> x + (c + d) where no digits are lost"""
+@user_rule(ALGEBRA, Add, Mul)
+def merge_constants(node: Node, alone: Alone) -> Node | None:
+    """(x * c) * d -> x * (c * d); (x + c) + d -> x + (c + d) where no digits are lost and x + c is not needed anyway"""
     op = type(node.op)
     for inner, d in with_constant(node):
-        if not isinstance(inner.op, op):
+        if not isinstance(inner.op, op) or not alone(inner):
             continue
         for x, c in with_constant(inner):
             if d.type.size > max(c.type.size, 1) and c.type.size > 1:

@@ -8,6 +8,7 @@ have been one kernel and are not is noted with its reason and the bytes that it 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -192,7 +193,7 @@ class Groups:
             self.of[member] = group
 
     def body(self, members: set[Node], sink: Node, name: str) -> tuple[Graph, list[Node]]:
-        """The group as a graph, and the nodes outside that it reads; single numbers are part of it."""
+        """The group as a graph, and the nodes outside that it reads; plain numbers are part of it."""
         inner: dict[Node, Node] = {}
         inputs: list[Node] = []
         params: list[Node] = []
@@ -200,7 +201,7 @@ class Groups:
             for i in member.inputs:
                 if i in inner or i in members:
                     continue
-                if isinstance(i.op, Constant) and i.type.size == 1 and not is_root(member.op):
+                if _is_plain_number(i) and not is_root(member.op):
                     inner[i] = i
                 else:
                     inner[i] = param(f"x{len(params)}", i.type)
@@ -257,6 +258,15 @@ class Groups:
         if len(self.users[producer]) > 1:
             return f"its value is read {len(self.users[producer])} times"
         return "the reader belongs to another group"
+
+
+def _is_plain_number(node: Node) -> bool:
+    """Whether a constant is written into the code: 0.5, 1, 6, not a number that was learnt, for which each layer would need a kernel."""
+    array = node.array
+    if array is None or array.size != 1 or array.dtype.kind not in "fiub":
+        return False
+    value = float(array.reshape(-1)[0])
+    return array.dtype.kind != "f" or not math.isfinite(value) or (abs(value) <= 1024 and value * 64 == round(value * 64))
 
 
 def _kind(members: Iterable[Node]) -> str:

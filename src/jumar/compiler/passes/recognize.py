@@ -203,15 +203,13 @@ def hard_swish(node: Node) -> Node | None:
     for x, gate in (parts, parts[::-1]):
         match gate:
             case Node(op=HardSigmoid(alpha=alpha, beta=beta), inputs=(inner,)) if inner is x:
-                fits = abs(alpha - 1 / 6) < 1e-4 and abs(beta - 0.5) < 1e-4 and abs(c - 1) < 1e-4
+                fits, factor = abs(alpha - 1 / 6) < 1e-4 and abs(beta - 0.5) < 1e-4, c
             case Node(op=Clip(low=low, high=high), inputs=(Node(op=Add()) as inner,)) if low == 0 and high is not None:
-                fits = (
-                    any(v is x and is_number(three, high / 2) for v, three in with_constant(inner)) and high == 6 and abs(c - 1 / 6) < 1e-4
-                )
+                fits, factor = high == 6 and any(v is x and is_number(three, 3.0) for v, three in with_constant(inner)), c * 6
             case _:
                 continue
         if fits and x.type == node.type:
-            return HardSwish()(x, loc=node.loc)
+            return scaled(HardSwish()(x, loc=node.loc), factor if abs(factor - 1) > 1e-4 else 1.0)
     return None
 
 
