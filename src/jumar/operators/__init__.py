@@ -2,9 +2,14 @@
 
 Importing this room fills `ir.REGISTRY` and `SCHEDULES`.  Operators are classes (`Exp`); the functions beside them (`exp`, `add`, `select`,
 `reshape` ...) apply them to nodes and plain numbers, so that decompositions, gradients and importer rules read as formulas.
+A new file of schedules in `cpu/` needs no entry: all of them are imported here, last, since they read the definitions.
 """
 
+import importlib
+import pkgutil
+
 # isort: off
+from jumar.operators import cpu
 from jumar.operators.families import (  # fmt: skip
     Composite, Contraction, Elementwise, Movement, Reduction, Source, Special, normal_axes, normal_axis, numel, wide,
 )  # fmt: skip
@@ -39,26 +44,27 @@ from jumar.operators.fused import Fused
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
-from jumar.operators.cpu import contraction, cumulative, gather, group, move, pool, scatter  # last: schedules read the definitions; importing them registers them
 # isort: on
+
+for _module in pkgutil.iter_modules(cpu.__path__):
+    importlib.import_module(f"{cpu.__name__}.{_module.name}")
 
 __all__ = [
     "Abs", "Acos", "Acosh", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention", "AvgPool",
     "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast_to",
-    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "contraction",
-    "Conv", "convert", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft",
-    "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor",
-    "FloorDiv", "Fused", "Gather", "gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal",
-    "GreaterEqual", "GridSample", "group", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm",
-    "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log",
-    "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
-    "MaxRoiPool", "MaxUnpool", "Minimum", "minimum", "Mish", "Mod", "move", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg",
-    "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed",
-    "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny",
-    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm",
-    "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "scatter", "ScatterElements", "ScatterNd", "Schedule", "schedule",
-    "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh",
-    "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft",
-    "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose",
-    "transpose", "Trunc", "Unique", "wide", "Xor",
+    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
+    "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft", "Div", "div",
+    "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor", "FloorDiv", "Fused",
+    "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm",
+    "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu",
+    "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool",
+    "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Minimum", "minimum",
+    "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes",
+    "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize",
+    "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round",
+    "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft",
+    "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus",
+    "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task",
+    "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "Xor",
 ]  # fmt: skip
