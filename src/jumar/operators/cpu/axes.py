@@ -45,7 +45,6 @@ class Axes:
 
     def __init__(self, total: int) -> None:
         self.root = Axis(total)
-        self.cuts = 0
 
     def sizes(self) -> tuple[int, ...]:
         """The axes, outermost first."""
@@ -70,7 +69,6 @@ class Axes:
                     if size % have:
                         raise NoAxes
                     axis.cut(size // have)
-                    self.cuts += 1
                     left += axis.leaves()
                     continue
                 dim.insert(0, axis)
@@ -113,9 +111,10 @@ class Axes:
 def axes_of(total: int, roots: Sequence[Node], leaves: Collection[Node]) -> tuple[int, ...]:
     """The axes of a nest of so many elements.   roots: full-sized values in the nest's own order; below them the walk goes."""
     axes = Axes(total)
-    before = -1
-    while axes.cuts != before:
-        before = axes.cuts
+    before = 0
+    # the root's axes count, not every cut: a partial slice makes a new axis at each walk, and cuts it again
+    while len(axes.root.leaves()) != before:
+        before = len(axes.root.leaves())
         seen: set[tuple[object, ...]] = set()
         for root in roots:
             axes.descend(root, axes.dense(root.shape), leaves, seen)
