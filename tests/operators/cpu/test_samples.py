@@ -17,6 +17,7 @@ LOOSE = {"group_norm": 4, "instance_norm": 4, "layer_norm": 4, "lp_norm": 4}
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", OPS, ids=lambda c: c.name)
 def test_samples(kind: type[Op]) -> None:
+    ran = 0
     with np.errstate(all="ignore"):
         for sample in kind.samples:
             op, arrays = kind(**sample.attributes), sample.arrays()
@@ -24,6 +25,8 @@ def test_samples(kind: type[Op]) -> None:
             results = expected if isinstance(expected, tuple) else (expected,)
             if not all(type_of(np.asarray(a)).dtype in NATIVE for a in (*arrays, *results)):
                 continue
-            if lower(apply(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))) is None:
-                pytest.skip(f"{op} on {[type_of(a) for a in arrays]}: on the host")
-            check(op, *arrays, scale=LOOSE.get(kind.name, 1))
+            if lower(apply(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))) is not None:
+                check(op, *arrays, scale=LOOSE.get(kind.name, 1))
+                ran += 1
+    if not ran:
+        pytest.skip(f"{kind.name}: no schedule of its own for these types; it is decomposed, or runs on the host")
