@@ -10,14 +10,21 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jumar.base import Array, DType, IRError, TensorType, dtype_of, f32, nearest
 
 if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+
     from jumar.ir.graph import Node
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """For type checkers only; `typing` has it from Python 3.11 on."""
+        return lambda cls: cls
 
 Result = TensorType | tuple[TensorType, ...]
 
