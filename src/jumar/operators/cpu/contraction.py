@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jumar.device import Target
 from jumar.ir import Node, apply
@@ -21,7 +22,8 @@ from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
-from jumar.operators.schedule import Lowered, schedule
+from jumar.operators.movement import Transpose
+from jumar.operators.schedule import Lowered, Place, Temp, TempPlace, find_schedule, schedule
 
 WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
 
@@ -38,6 +40,8 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
         case Conv(channels_last=True):
             group = without_bias(group)
             return lower_channels_last(group, target)
+        case Conv() if group.root is node:
+            return lower_channels_first(node, target)
         case Attention():
             return lower_attention(group, target)
     return None
@@ -53,6 +57,33 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     if found := lower_winograd(group, g, x, target):
         return found
     return lower_conv(group, g, x, target)
+
+
+def lower_channels_first(node: Node, target: Target) -> Lowered | None:
+    """The tasks of a convolution that the layout pass did not reach: between two transposes."""
+    x, *rest = node.inputs
+    assert isinstance(node.op, Conv), "a convolution"
+    last = (0, *range(2, x.rank), 1)
+    turned = Transpose(last)(x)
+    conv = replace(node.op, channels_last=True)(turned, *rest)
+    back = Transpose((0, x.rank - 1, *range(1, x.rank - 1)))(conv)
+    lowered = [found(step, target) if (found := find_schedule(target.name, step.op)) else None for step in (turned, conv, back)]
+    first, middle, final = lowered
+    if first is None or middle is None or final is None:
+        return None
+    places: dict[Node, Place | TempPlace] = {
+        turned: first.alias or TempPlace(Temp(turned.type.nbytes, "channels last")),
+        conv: Place(node) if final.alias else TempPlace(Temp(conv.type.nbytes, "channels last")),
+        back: Place(node),
+    }
+    tasks = (*first.tasks, *middle.tasks, *final.tasks)
+    return Lowered(tuple(replace(t, args=tuple(moved(a, places) if isinstance(a, Place) else a for a in t.args)) for t in tasks))
+
+
+def moved(place: Place, places: dict[Node, Place | TempPlace]) -> Place | TempPlace:
+    """A place in terms of where its node really is."""
+    found = places.get(place.node)
+    return place if found is None else replace(found, nbytes_offset=found.nbytes_offset + place.nbytes_offset)
 
 
 def without_bias(group: RootGroup) -> RootGroup:

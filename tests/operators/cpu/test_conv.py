@@ -1,0 +1,165 @@
+"""Convolutions: a grid of shapes against the reference in f64; depthwise, Winograd, borders, epilogues, types."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.operators.cpu.nodes import check_fused, close, random, run_node
+
+from jumar.base import Array, type_of
+from jumar.device import host
+from jumar.ir import Node, constant, param
+from jumar.operators import Add, Conv, HardSwish, Mul, Relu, Silu
+from jumar.operators.cpu.contraction import without_bias
+from jumar.operators.cpu.conv import geometry_of
+from jumar.operators.cpu.root import root_group
+from jumar.operators.cpu.winograd import Plan, lower_winograd
+
+
+def conv_node(op: Conv, x: Array, w: Array, b: Array | None, fixed: bool = True) -> tuple[Node, dict[Node, Array]]:
+    x_node = param("x", type_of(x))
+    w_node = constant(w) if fixed else param("w", type_of(w))
+    rest = [] if b is None else [constant(b)]
+    return op(x_node, w_node, *rest), {x_node: x, w_node: w}
+
+
+def exact(op: Conv, *arrays: Array) -> Array:
+    return np.asarray(op.reference(*(a.astype(np.float64) for a in arrays)))
+
+
+CHANNELS = [1, 3, 5, 7, 17, 24, 40, 255]
+KERNELS = [(1, 1), (3, 3), (5, 5), (7, 7), (1, 3), (2, 5), (6, 6)]
+
+
+def cases() -> list[tuple[Any, ...]]:
+    """One of each axis in turn: every value meets many of the others, in a test that takes seconds."""
+    rng = np.random.default_rng(1)
+    found = []
+    for i, (c, kernel) in enumerate(itertools.product(CHANNELS, KERNELS)):
+        k = CHANNELS[(i * 3 + 1) % 8]
+        groups = (1, 1, 1, 2)[i % 4]
+        if c == 255 or k == 255:
+            groups = 1
+        spatial = tuple(int(s) for s in rng.integers(7, 12, 2))
+        strides = tuple(int(s) for s in rng.integers(1, 3, 2))
+        dilations = (1, 1) if max(kernel) > 3 else tuple(int(d) for d in rng.integers(1, 3, 2))
+        low, high = (tuple(int(p) for p in rng.integers(0, kernel[0] + 1, 2)) for _ in range(2))
+        found.append(((1, 3)[i % 2], c * groups, k * groups, groups, spatial, kernel, strides, dilations, low, high))
+    return found
+
+
+@pytest.mark.parametrize("n, c, k, groups, spatial, kernel, strides, dilations, low, high", cases())
+def test_conv_of_many_shapes(
+    n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, strides: Any, dilations: Any, low: Any, high: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = random(rng, n, *spatial, c), random(rng, k, c // groups, *kernel), random(rng, k)
+    op = Conv(strides, low, high, dilations, groups, channels_last=True)
+    node, values = conv_node(op, x, w, b, fixed=k % 2 == 1)
+    close(exact(op, x, w, b), run_node(node, values), 2e-5)  # Winograd is among them
+
+
+@pytest.mark.parametrize(
+    "spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 7), (3, 2, 3), (1, 2, 1)), ((3, 4, 5, 4), (2, 2, 2, 3), (1, 1, 1, 1))]
+)
+def test_conv_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> None:
+    rng = np.random.default_rng(0)
+    one = (1,) * len(spatial)
+    x, w, b = random(rng, 2, *spatial, 6), random(rng, 10, 6, *kernel), random(rng, 10)
+    op = Conv(strides, one, one, one, channels_last=True)
+    node, values = conv_node(op, x, w, b)
+    close(exact(op, x, w, b), run_node(node, values), 3e-6)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8, 17, 24, 40])
+@pytest.mark.parametrize(
+    "kernel, strides, dilation",
+    [(3, (1, 1), 1), (3, (2, 2), 1), (5, (1, 1), 1), (5, (2, 1), 1), (3, (1, 1), 2), (7, (1, 1), 1), (1, (1, 1), 1)],
+)
+def test_depthwise_conv(channels: int, kernel: int, strides: Any, dilation: int) -> None:
+    rng = np.random.default_rng(0)
+    pad = kernel // 2
+    for height, width in ((9, 15), (7, 7), (8, 3)):
+        x, w, b = random(rng, 2, height, width, channels), random(rng, channels, 1, kernel, kernel), random(rng, channels)
+        op = Conv(strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
+        if dilation * (kernel - 1) + 1 > min(height, width) + 2 * pad:
+            continue
+        node, values = conv_node(op, x, w, b)
+        close(exact(op, x, w, b), run_node(node, values), 3e-6)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("block", [0, 5, 12])
+@pytest.mark.parametrize(
+    "n, height, width, c, k, low, high",
+    [(1, 8, 8, 8, 16, 1, 1), (2, 9, 13, 24, 17, 1, 1), (1, 5, 6, 40, 20, 0, 0), (3, 7, 7, 17, 33, 1, 2)],
+)
+def test_winograd_is_exact_to_a_few_parts_in_a_million(
+    m: int, block: int, n: int, height: int, width: int, c: int, k: int, low: int, high: int
+) -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = random(rng, n, height, width, c), random(rng, k, c, 3, 3), random(rng, k)
+    op = Conv((1, 1), (low, low), (high, high), (1, 1), channels_last=True)
+    node, values = conv_node(op, x, w, b)
+    group = root_group(node)
+    assert group is not None
+    group = without_bias(group)
+    g = geometry_of(group.root)
+    lowered = lower_winograd(group, g, group.place(group.root.inputs[0]), host(), Plan(m, block))
+    assert lowered is not None
+    close(exact(op, x, w, b), run_node(node, values, lowered), 1e-6 if m == 2 else 2e-5)
+
+
+def test_setting_forbids_winograd(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 1, 28, 28, 64), random(rng, 64, 64, 3, 3)
+    node, _ = conv_node(Conv((1, 1), (1, 1), (1, 1), (1, 1), channels_last=True), x, w, None)
+    group = root_group(node)
+    assert group is not None
+    g, place = geometry_of(group.root), group.place(group.root.inputs[0])
+    assert lower_winograd(group, g, place, host()) is not None
+    monkeypatch.setenv("JUMAR_WINOGRAD", "0")
+    assert lower_winograd(group, g, place, host()) is None
+
+
+def test_winograd_on_large_input_stays_within_its_bound() -> None:
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 1, 28, 28, 256) * 100, random(rng, 64, 256, 3, 3)
+    op = Conv((1, 1), (1, 1), (1, 1), (1, 1), channels_last=True)
+    node, values = conv_node(op, x, w, None)
+    close(exact(op, x, w), run_node(node, values), 1e-4)
+
+
+@pytest.mark.parametrize("w_shape, groups", [((40, 24, 1, 1), 1), ((40, 24, 3, 3), 1), ((24, 1, 3, 3), 24), ((48, 12, 3, 3), 2)])
+def test_epilogues_of_every_kind(w_shape: Any, groups: int) -> None:
+    rng = np.random.default_rng(0)
+    pad = w_shape[2] // 2
+    x, w, b = random(rng, 2, 10, 9, 24), random(rng, *w_shape), random(rng, w_shape[0])
+    residual, scale = random(rng, 2, 10, 9, w_shape[0]), random(rng, 2, 1, 1, w_shape[0])
+    op = Conv((1, 1), (pad, pad), (pad, pad), (1, 1), groups, channels_last=True)
+    check_fused(lambda x, r, s: Mul()(Relu()(Add()(op(x, constant(w), constant(b)), r)), s), x, residual, scale, tolerance=2e-5)
+    check_fused(lambda x: Silu()(op(x, constant(w), constant(b))), x, tolerance=2e-5)
+    check_fused(lambda x: HardSwish()(op(x, constant(w))), x, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-14), (np.float16, 1e-3), (np.uint8, 0), (np.int8, 0), (np.int32, 0)], ids=str)
+@pytest.mark.parametrize("fixed", [False, True], ids=["computed", "constant"])
+def test_conv_of_every_element_type(dtype: Any, tolerance: float, fixed: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 2, 6, 7, 5, dtype=dtype), random(rng, 9, 5, 3, 3, dtype=dtype)
+    op = Conv((1, 1), (1, 1), (1, 1), (1, 1), channels_last=True)
+    node, values = conv_node(op, x, w, None, fixed)
+    close(op.reference(x, w).astype(node.dtype.numpy), run_node(node, values), tolerance)
+
+
+@pytest.mark.parametrize("spatial", [(5,), (5, 6), (1, 1)])
+def test_channels_first_conv_runs_between_transposes(spatial: Any) -> None:
+    rng = np.random.default_rng(0)
+    one = (1,) * len(spatial)
+    x, w, b = random(rng, 2, 3, *spatial), random(rng, 8, 3, *[3] * len(spatial)), random(rng, 8)
+    op = Conv(one, one, one, one)
+    node, values = conv_node(op, x, w, b)
+    close(exact(op, x, w, b), run_node(node, values), 3e-6)
