@@ -62,7 +62,12 @@ def find_model(name: str, folder: Path) -> tuple[Path, Arrays | None]:
             inputs = path.with_name(f"{path.stem}_in.npz")
             return path, dict(np.load(inputs)) if inputs.is_file() else None
     rng = np.random.default_rng(0)
-    package = {"ppocr_det": "rapidocr_onnxruntime", "ppocr_cls": "rapidocr_onnxruntime", "ppocr_rec": "rapidocr_onnxruntime", "nudenet": "nudenet"}
+    package = {
+        "ppocr_det": "rapidocr_onnxruntime",
+        "ppocr_cls": "rapidocr_onnxruntime",
+        "ppocr_rec": "rapidocr_onnxruntime",
+        "nudenet": "nudenet",
+    }
     shipped = {
         "ppocr_det": ("models/ch_PP-OCRv4_det_infer.onnx", (1, 3, 736, 1280)),
         "ppocr_cls": ("models/ch_ppocr_mobile_v2.0_cls_infer.onnx", (6, 3, 48, 192)),
@@ -242,7 +247,9 @@ def main() -> None:
                 row = measure(path.stem if "/" in name else name, path, inputs, threads, arguments.rounds, arguments.turn)
                 rows.append(row)
                 shown = "  ".join(f"{e} {t:.3g}" for e, t in row.median_ms.items())
-                print(f"{row.model:20} {threads} threads  {shown}  ratio {row.ratio:.2f}  error {row.max_error:.1g}  {row.note}", flush=True)
+                print(
+                    f"{row.model:20} {threads} threads  {shown}  ratio {row.ratio:.2f}  error {row.max_error:.1g}  {row.note}", flush=True
+                )
                 gc.collect()
     text = markdown(rows, facts)
     print("\n" + text)

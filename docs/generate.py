@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
@@ -28,7 +30,9 @@ def ops_page() -> str:
     """Every operator by family: attributes, meaning, what it has."""
     rows = [r for r in op_rows() if r.family]
     lines = ["# Operators", "", NOTE.strip(), ""]
-    lines.append(f"{len(rows)} operators. `jumar ops --table` prints the same; CPU: machine code by its `own` schedule, its `family`'s, or its `parts`'; on the host where empty.")
+    lines.append(
+        f"{len(rows)} operators. `jumar ops --table` prints the same; CPU: machine code by its `own` schedule, its `family`'s, or its `parts`'; on the host where empty."
+    )
     for family in dict.fromkeys(r.family for r in rows):
         lines += ["", f"## {family.capitalize()}", "", "| operator | attributes | meaning | CPU | CANN |", "|---|---|---|---|---|"]
         for r in (r for r in rows if r.family == family):
@@ -41,7 +45,14 @@ def ops_page() -> str:
 
 def settings_page() -> str:
     """Every setting."""
-    lines = ["# Settings", "", NOTE.strip(), "", "Each is read from its environment variable at the moment it is needed; `jumar settings` shows the values now.", ""]
+    lines = [
+        "# Settings",
+        "",
+        NOTE.strip(),
+        "",
+        "Each is read from its environment variable at the moment it is needed; `jumar settings` shows the values now.",
+        "",
+    ]
     lines += ["| variable | default | meaning | also | changes code |", "|---|---|---|---|---|"]
     for s in SETTINGS.values():
         default = "" if s.default in ("", None) else f"`{s.default}`"
@@ -53,7 +64,14 @@ def settings_page() -> str:
 
 def index_page() -> str:
     """All error codes with their first sentence."""
-    lines = ["# Error codes", "", NOTE.strip(), "", "An error names its page: `more: jumar explain CODE`. Every snippet on these pages runs in the tests.", ""]
+    lines = [
+        "# Error codes",
+        "",
+        NOTE.strip(),
+        "",
+        "An error names its page: `more: jumar explain CODE`. Every snippet on these pages runs in the tests.",
+        "",
+    ]
     for path in error_pages():
         about = path.read_text(encoding="utf-8").split("\n\n")[1]
         lines.append(f"- [{path.stem}]({path.name}): {about}")
@@ -84,7 +102,10 @@ def message_of(snippet: str, code: str) -> str:
 
 
 def run(snippet: str, name: str) -> None:
-    with contextlib.redirect_stdout(io.StringIO()):
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        mock.patch.dict(os.environ, JUMAR_CACHE="0"),
+    ):  # as on a machine that never saw the model
         exec(compile(snippet, name, "exec"), {"__name__": "snippet"})
 
 

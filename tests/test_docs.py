@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from docs import generate
 
 ROOT = Path(__file__).resolve().parents[1]

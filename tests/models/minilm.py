@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto
-
 from tests.models.net import Arrays, Net
 
 WIDTH, HEADS, LAYERS, EPSILON = 384, 12, 6, 1e-12

@@ -61,7 +61,17 @@ class Net:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8, producer_name="jumar-tests")
 
     # ------------------------------------------------------------------ convolutional networks
-    def conv(self, x: str, channels: tuple[int, int], kernel: int, stride: int = 1, *, pad: int | None = None, groups: int = 1, bias: bool = False) -> str:
+    def conv(
+        self,
+        x: str,
+        channels: tuple[int, int],
+        kernel: int,
+        stride: int = 1,
+        *,
+        pad: int | None = None,
+        groups: int = 1,
+        bias: bool = False,
+    ) -> str:
         """Convolution with He-normal weights.   channels: in, out."""
         cin, cout = channels
         fan_in = cin // groups * kernel * kernel

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 from onnx import TensorProto
-
 from tests.models.net import Arrays, Net
 
 Built = tuple[onnx.ModelProto, Arrays]

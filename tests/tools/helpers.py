@@ -9,7 +9,6 @@ from pathlib import Path
 
 import onnx
 from onnx import TensorProto, helper
-
 from tests.models.net import Net
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +18,9 @@ def jumar(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.C
     """Runs the command line as a user would."""
     settings = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", "PYTHONWARNINGS": "default"} | environment
     command = [sys.executable, "-m", "jumar.tools", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=settings, check=False, timeout=300, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, env=settings, check=False, timeout=300, stdin=subprocess.DEVNULL
+    )
 
 
 def small_network(path: Path, *, free: bool = True) -> Path:

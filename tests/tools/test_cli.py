@@ -41,9 +41,7 @@ def test_settings_show_where_a_value_comes_from(tmp_path: Path) -> None:
 def test_a_setting_that_cannot_be_read_is_an_error_with_exit_code_2(tmp_path: Path) -> None:
     done = jumar("settings", cwd=tmp_path, JUMAR_THREADS="many")
     assert done.returncode == 2
-    assert done.stderr == (
-        "StackError: [base] config: JUMAR_THREADS must be int, got 'many'\n  more: jumar explain setting-value\n"
-    )
+    assert done.stderr == ("StackError: [base] config: JUMAR_THREADS must be int, got 'many'\n  more: jumar explain setting-value\n")
 
 
 def test_cache_clear_removes_entries_and_nothing_else(tmp_path: Path) -> None:

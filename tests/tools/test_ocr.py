@@ -11,7 +11,9 @@ import pytest
 from jumar.tools.examples import ocr
 
 pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("rapidocr_onnxruntime") is None, reason="the package rapidocr-onnxruntime is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("rapidocr_onnxruntime") is None, reason="the package rapidocr-onnxruntime is not installed"
+    ),
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -30,7 +30,9 @@ def show() -> None:
     groups: dict[str, list[int]] = {}
     for path in entries(folder):
         with contextlib.suppress(OSError):
-            groups.setdefault(path.relative_to(folder).parts[0] if path.parent.parent != folder else "entries", []).append(path.stat().st_size)
+            groups.setdefault(path.relative_to(folder).parts[0] if path.parent.parent != folder else "entries", []).append(
+                path.stat().st_size
+            )
     for name, sizes in sorted(groups.items()):
         click.echo(f"{name:8} {len(sizes)} entries, {nbytes_text(sum(sizes))}")
     if not groups:

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
 import click
-import jumar.operators as operators
+
+from jumar import operators
 from jumar.ir import REGISTRY, Op
 
 COLUMNS = ("reference", "decompose", "cpu", "grad", "samples", "cann")
@@ -46,7 +47,9 @@ def command(table: bool, as_json: bool) -> None:
         for r in rows:
             cells = (_mark(getattr(r, c)) for c in COLUMNS)
             click.echo((f"{r.name:{wide}}  {r.family:12} " + " ".join(f"{c:9}" for c in cells)).rstrip())
-        click.echo(f"{len(rows)} operators, {sum(r.cpu != '' for r in rows)} with CPU code, {sum(r.cann != '' for r in rows)} with a CANN name")
+        click.echo(
+            f"{len(rows)} operators, {sum(r.cpu != '' for r in rows)} with CPU code, {sum(r.cann != '' for r in rows)} with a CANN name"
+        )
     else:
         for r in rows:
             click.echo(f"{r.name}({r.attributes})  {r.doc}")

@@ -20,7 +20,9 @@ from jumar.runtime import Package, load_package, measure
 
 @click.command()
 @click.argument("package", type=click.Path(path_type=Path))
-@click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input from a file; one that is not given is random.")
+@click.option(
+    "--input", "-i", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input from a file; one that is not given is random."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder into which each output is written as NAME.npy.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads; 0 means the cores that this process may use.")
 @click.option("--time", "timed", is_flag=True, help="Say what one run takes.")
@@ -32,14 +34,18 @@ def command(package: Path, inputs: tuple[str, ...], out: Path | None, threads: i
     ports = {p.name: p.type for p in loaded.programs[0].inputs}
     for name in given:
         if name not in ports:
-            raise ToolError(f"--input: name must be one of {', '.join(ports)}, got {name!r}", hint=nearest(name, list(ports)), code="input-name")
+            raise ToolError(
+                f"--input: name must be one of {', '.join(ports)}, got {name!r}", hint=nearest(name, list(ports)), code="input-name"
+            )
     arrays = given | {name: _random(type_) for name, type_ in _ports_that_fit(loaded, given).items() if name not in given}
     outputs = loaded.run(arrays, threads=threads)
     time_ms = measure(lambda: loaded.run(arrays, threads=threads), 1.0) * 1000 if timed else None
     files = _write(outputs, out) if out else {}
     if as_json:
         rows = {name: {"type": str(type_of(a)), "file": files.get(name), **_range(a)} for name, a in outputs.items()}
-        click.echo(json.dumps({"package": str(package), "outputs": rows, "time_ms": time_ms, "random_inputs": sorted(set(arrays) - set(given))}))
+        click.echo(
+            json.dumps({"package": str(package), "outputs": rows, "time_ms": time_ms, "random_inputs": sorted(set(arrays) - set(given))})
+        )
         return
     for name in sorted(set(arrays) - set(given)):
         click.echo(f"input {name}: random, seed 0", err=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-
 from tests.tools.helpers import ROOT, jumar, small_network, unknown_operators
 
 
@@ -71,7 +70,7 @@ def test_the_page_needs_no_other_file(enabled: tuple[Path, dict, str]) -> None:
     assert parser.found == []
     assert "@import" not in text
     assert "url(" not in text
-    assert text.count("<svg class=\"chart\"") == 3  # live bytes, arena, timeline
+    assert text.count('<svg class="chart"') == 3  # live bytes, arena, timeline
     assert '<svg class="graph"' in text
 
 
@@ -101,7 +100,9 @@ def test_run_package_loads_base_device_and_runtime_alone(enabled: tuple[Path, di
         "import sys\nfrom jumar.tools.cli import cli\ncli.main(['run-package', 'out'], standalone_mode=False)\n"
         "print(sorted({m.split('.')[1] for m in sys.modules if m.startswith('jumar.')}), 'llvmlite' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")})
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")}
+    )
     assert done.stdout.splitlines()[-1] == "['base', 'device', 'runtime', 'tools'] False"
 
 

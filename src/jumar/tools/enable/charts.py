@@ -49,7 +49,7 @@ def timeline(steps: Sequence[StepFact]) -> str:
 def memory_curve(memory: MemoryFact) -> str:
     """Live bytes at each step as an area, the arena and the lower bound as lines."""
     live = memory.live_nbytes or (0,)
-    high = max(memory.peak_nbytes, max(live), 1) * 1.12
+    high = max(memory.peak_nbytes, *live, 1) * 1.12
     height, top, bottom = 240, 10, 34
     inner = height - top - bottom
     scale_x, scale_y = (WIDTH - LEFT - RIGHT) / len(live), inner / high
@@ -114,7 +114,9 @@ def _axis_x(end: float, scale: float, y: float, text: object) -> list[str]:
         value = end * i / 5
         x = LEFT + value * scale
         anchor = "start" if i == 0 else "end" if i == 5 else "middle"
-        parts.append(f'<text class="axis" x="{x:.1f}" y="{y + 20:.1f}" text-anchor="{anchor}">{escape(text(value)) if value else "0"}</text>')
+        parts.append(
+            f'<text class="axis" x="{x:.1f}" y="{y + 20:.1f}" text-anchor="{anchor}">{escape(text(value)) if value else "0"}</text>'
+        )
     return parts
 
 

@@ -20,7 +20,14 @@ from jumar.tools.enable.job import Options, enable
 
 @click.command()
 @click.argument("model", required=False, type=click.Path(path_type=Path))
-@click.option("--input", "-i", "inputs", multiple=True, metavar="NAME=FILE.npy|SHAPE", help="Values of an input, or its shape: x=photo.npy, x=1,3,224,224.")
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy|SHAPE",
+    help="Values of an input, or its shape: x=photo.npy, x=1,3,224,224.",
+)
 @click.option("--dim", "-d", "dims", multiple=True, metavar="NAME=NUMBER", help="Size of a free dimension: batch=1.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for report, stages and package.  [default: jumar-out/MODEL]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout; progress goes to stderr.")

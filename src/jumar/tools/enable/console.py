@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jumar.tools.enable.facts import (
@@ -62,14 +63,15 @@ class Teller:
 
     def line(self, name: str, text: str, style: str = "") -> None:
         """One line; the name stands in the margin, at the first line of a layer only."""
-        from rich.markup import escape
-
         body = f"[{style}]{escape(text)}[/]" if style else escape(text)
         self.console.print(f"[bold]{escape(name):{PAD}}[/]{body}")
 
     # ------------------------------------------------------------------ the layers
     def environment(self, e: Environment) -> None:
-        self.line("environment", f"{e.cpu}, {e.cores} core{'s' * (e.cores != 1)}, {e.vector_bits}-bit vectors ({e.instruction_set}), {nbytes_text(e.memory_nbytes)}")
+        self.line(
+            "environment",
+            f"{e.cpu}, {e.cores} core{'s' * (e.cores != 1)}, {e.vector_bits}-bit vectors ({e.instruction_set}), {nbytes_text(e.memory_nbytes)}",
+        )
         self.line("", f"{e.npu} (looked in {len(e.looked)} places; the report lists them)")
 
     def model(self, m: ModelFact) -> None:
@@ -94,7 +96,10 @@ class Teller:
             self.line("", f"warning: {w}", "yellow")
 
     def compiled(self, c: CompileFact) -> None:
-        self.line("compile time", f"{ms_text(c.cold_s * 1e3)} cold, {ms_text(c.cached_s * 1e3)} from the cache; {c.steps} steps on {c.kernels} kernels")
+        self.line(
+            "compile time",
+            f"{ms_text(c.cold_s * 1e3)} cold, {ms_text(c.cached_s * 1e3)} from the cache; {c.steps} steps on {c.kernels} kernels",
+        )
 
     def memory(self, m: MemoryFact) -> None:
         self.line(
@@ -123,7 +128,10 @@ class Teller:
             f"thread{'s' * (s.threads != 1)}), {s.per_s:.4g} runs/s",
         )
         if s.flops:
-            self.line("", f"{s.gflops_per_s:.4g} Gflop/s, {s.percent_of_peak:.0f} % of the {s.peak_gflops_per_s:.4g} Gflop/s measured on this machine")
+            self.line(
+                "",
+                f"{s.gflops_per_s:.4g} Gflop/s, {s.percent_of_peak:.0f} % of the {s.peak_gflops_per_s:.4g} Gflop/s measured on this machine",
+            )
         for step in s.costliest():
             share = 100 * step.time_ms / s.steps_ms if s.steps_ms else 0.0
             rate = f", {step.gflops_per_s:.3g} Gflop/s" if step.flops else ""

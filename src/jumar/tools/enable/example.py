@@ -42,7 +42,9 @@ def ocr_example(out: Path, picture: Path | None, teller: Teller, threads: int, r
         teller.line("", "")
         arrays = (ocr.Session.fed[str(model)],) if str(model) in ocr.Session.fed else ()
         source = f"as read from {Path(pictures[0]['picture']).name}"
-        options = Options(model, out / name, threads=threads, runs=runs, numerics=numerics, arrays=arrays, source=source, title=f"PP-OCRv4 {name}")
+        options = Options(
+            model, out / name, threads=threads, runs=runs, numerics=numerics, arrays=arrays, source=source, title=f"PP-OCRv4 {name}"
+        )
         reports[name] = enable(options, teller).as_json()
     return {"example": "ocr", "pictures": pictures, "models": reports}
 

@@ -53,7 +53,9 @@ def parse_input(text: str) -> Wanted:
     """
     name, equals, value = text.rpartition("=")
     if not equals or not name or not value:
-        raise ToolError(f"--input: must be NAME=FILE.npy or NAME=SHAPE, got {text!r}", hint="for example --input x=1,3,224,224", code="input-option")
+        raise ToolError(
+            f"--input: must be NAME=FILE.npy or NAME=SHAPE, got {text!r}", hint="for example --input x=1,3,224,224", code="input-option"
+        )
     pieces = value.strip("[]() ").replace("x", ",").split(",")
     if all(p.strip().isdigit() for p in pieces):
         return Wanted(name, shape=tuple(int(p) for p in pieces))
@@ -70,7 +72,9 @@ def parse_dim(text: str) -> tuple[str, int]:
     """
     name, _, value = text.rpartition("=")
     if not name or not value.isdigit() or int(value) < 1:
-        raise ToolError(f"--dim: must be NAME=NUMBER with a number of at least 1, got {text!r}", hint="for example --dim batch=1", code="dim-option")
+        raise ToolError(
+            f"--dim: must be NAME=NUMBER with a number of at least 1, got {text!r}", hint="for example --dim batch=1", code="dim-option"
+        )
     return name, int(value)
 
 
@@ -116,7 +120,9 @@ def _read(wanted: Wanted, dtype: DType) -> Array:
     return array
 
 
-def _solve(declared: Mapping[str, TensorType], shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+def _solve(
+    declared: Mapping[str, TensorType], shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int]
+) -> dict[str, tuple[int, str]]:
     """Every free dimension's number and why; a contradiction names both sides."""
     values: dict[str, tuple[int, str]] = {}
     free = dict.fromkeys(d for t in declared.values() for d in t.free)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, ToolError, type_of
-from jumar.compiler import Compiled, compile
+from jumar.compiler import compile
 from jumar.device import usable_cores
 from jumar.frontend import Model, load
 from jumar.ir import Graph
@@ -133,7 +133,9 @@ def _warnings(built: Pieces) -> tuple[str, ...]:
     found = []
     host = sorted({name for p in built.pieces for name in p.compiled.report.host})
     if host:
-        found.append(f"{len(host)} kind{'s' * (len(host) != 1)} of operator without native code, run on the host in NumPy: {', '.join(host)}")
+        found.append(
+            f"{len(host)} kind{'s' * (len(host) != 1)} of operator without native code, run on the host in NumPy: {', '.join(host)}"
+        )
     if len(built.pieces) > 1 or built.hosts:
         between = f", with {', '.join(built.hosts)} in Python between them" if built.hosts else ""
         found.append(f"the model is cut into {len(built.pieces)} native pieces, where values decide how to go on{between}")

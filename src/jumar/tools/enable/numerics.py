@@ -49,7 +49,9 @@ def verify(graph: Graph, inputs: Sequence[Array], names: Sequence[str], outputs:
     took = time.perf_counter() - start
     errors = tuple(compare(n, g, w) for n, g, w in zip(names, outputs, wanted, strict=True))
     drift = None if all(e.within for e in errors) else first_drift(graph, inputs, run)
-    return NumericsFact("the NumPy reference of each operator, node by node", "f32: rtol 1e-3, atol 1e-4; integers exactly", errors, drift, took)
+    return NumericsFact(
+        "the NumPy reference of each operator, node by node", "f32: rtol 1e-3, atol 1e-4; integers exactly", errors, drift, took
+    )
 
 
 def first_drift(graph: Graph, inputs: Sequence[Array], run: Run) -> Drift | None:

@@ -78,7 +78,9 @@ def tiles(report: Report) -> list[tuple[str, str]]:
             shown.append((f"{report.speed.percent_of_peak:.0f} %", "of this machine's measured peak"))
     if report.numerics:
         worst = max((o.max_abs for o in report.numerics.outputs), default=0.0)
-        shown.append((f"{worst:.2g}", "largest error against the reference" if report.numerics.within else "largest error: out of tolerance"))
+        shown.append(
+            (f"{worst:.2g}", "largest error against the reference" if report.numerics.within else "largest error: out of tolerance")
+        )
     if report.memory:
         shown.append((nbytes_text(report.memory.peak_nbytes), f"arena, {report.memory.saving_percent:.0f} % less than all tensors"))
     if report.compile:

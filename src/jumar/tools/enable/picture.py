@@ -98,7 +98,9 @@ def _draw(boxes: list[_Box]) -> str:
     rows = 1 + max((b.row for b in boxes), default=0)
     width, height = 24 + lanes * (BOX_WIDTH + GAP_X) + 60, 16 + rows * (BOX_HEIGHT + GAP_Y)
     occupied = {(b.row, b.lane) for b in boxes}
-    parts = [f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="the fused graph">']
+    parts = [
+        f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="the fused graph">'
+    ]
     for b in boxes:
         for i in b.inputs:
             parts.append(f'<path class="edge" d="{_path(boxes[i], b, occupied)}"/>')

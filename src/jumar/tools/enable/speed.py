@@ -28,7 +28,9 @@ class Piece:
     marks: Sequence[tuple[str, str]]  # of each step: its kind, and its place in the model
 
 
-def measure_speed(run: Callable[[], object], pieces: Sequence[Piece], *, runs: int, threads: int, tick: Callable[[int, int], None]) -> SpeedFact:
+def measure_speed(
+    run: Callable[[], object], pieces: Sequence[Piece], *, runs: int, threads: int, tick: Callable[[int, int], None]
+) -> SpeedFact:
     """Times `runs` whole runs after two that warm up, and profiles each piece.   tick: told of each run."""
     for _ in range(2):
         run()

@@ -107,18 +107,21 @@ def _exchanged(session: Callable[[dict[str, Any]], Any] | None) -> Iterator[None
 def read_picture(path: Path) -> Array:
     """The picture [height, width, 3], blue first as OpenCV has it."""
     _package()
-    import cv2  # comes with the extra `examples`
+    import cv2  # noqa: PLC0415  (comes with the extra `examples`)
 
     picture = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR) if path.is_file() else None
     if picture is None:
-        raise ToolError(f"{path}: must be a picture that can be read, got {'no such file' if not path.exists() else 'something else'}", code="example-picture")
+        raise ToolError(
+            f"{path}: must be a picture that can be read, got {'no such file' if not path.exists() else 'something else'}",
+            code="example-picture",
+        )
     result: Array = np.asarray(picture)
     return result
 
 
 def annotate(picture: Array, lines: list[Line], path: Path) -> None:
     """Writes the picture with a numbered box around each line."""
-    import cv2  # comes with the extra `examples`
+    import cv2  # noqa: PLC0415  (comes with the extra `examples`)
 
     scale = max(1, round(900 / picture.shape[1]))  # small pictures are enlarged so that the numbers can be read
     shown = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
