@@ -37,9 +37,10 @@ def imports_of(path: Path) -> list[tuple[str, int]]:
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: imports must be absolute"
-            found.append((str(node.module), node.lineno))
             if node.module == "jumar":  # `from jumar import base` names a room
-                found += [(f"jumar.{alias.name}", node.lineno) for alias in node.names if alias.name in FLOORS]
+                found += [(f"jumar.{alias.name}" if alias.name in FLOORS else "jumar", node.lineno) for alias in node.names]
+            else:
+                found.append((str(node.module), node.lineno))
     return [(name, line) for name, line in found if name == "jumar" or name.startswith("jumar.")]
 
 
