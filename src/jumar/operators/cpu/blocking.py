@@ -35,6 +35,11 @@ class Blocks:
     batches: int = 1
 
     @property
+    def tail(self) -> bool:
+        """The last panel is not a whole one."""
+        return self.columns % self.tile.columns > 0
+
+    @property
     def panels(self) -> int:
         return -(-self.columns // self.tile.columns)
 

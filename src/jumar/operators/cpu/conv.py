@@ -129,7 +129,7 @@ def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Low
         *micro_kernels(tile), x, weights, places, *blocks.args, Packed(zeros, "zeros"), Packed(outer, "outer"), Packed(inner, "inner"),
         inner.shape[0], outer.shape[1], inner.shape[1],
     )  # fmt: skip
-    kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True))
+    kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True, tail=blocks.tail))
     return Lowered((*tasks, contraction_task(group, layout, blocks, kernel, head)))
 
 

@@ -39,6 +39,7 @@ class Strip:
     lanes: int
     dtype: DType
     epilogue: Epilogue
+    tail: bool = True  # channels may not be whole vectors
 
     @property
     def reach(self) -> int:
@@ -79,7 +80,7 @@ def depthwise_kernel(strip: Strip) -> Kernel:
 
         with k.loop(0, whole, strip.lanes) as c:
             block_of(c, None)
-        with k.when(whole < channels):
+        if strip.tail:
             block_of(whole, channels - whole)
     return k.finish()
 
@@ -129,7 +130,7 @@ def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -
         task, x = convert_task(x, root.inputs[0].dtype, dtype, root.inputs[0].type.size, lanes)
         tasks.append(task)
     width = tile_width(g.out[-1], g.kernel[-1], target.vector_registers)
-    strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue)
+    strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue, g.channels % lanes > 0)
     outer, _ = window_tables(g, g.channels)
     packed = np.zeros((g.taps, -(-g.channels // lanes) * lanes), dtype.numpy)
     packed[:, : g.channels] = filters.reshape(g.channels, g.taps).T

@@ -31,11 +31,13 @@ class Shape:
     """What makes one contraction kernel different from another.
 
     windows: rows of A are found by two tables (outer and inner positions of a window) and may be padding; else they are `pitch` apart.
+    tail: the last panel may have fewer columns than the tile; without one there is half the code to compile.
     """
 
     tile: Tile
     epilogue: Epilogue
     windows: bool = False
+    tail: bool = True
 
     @property
     def dtype(self) -> DType:
@@ -92,7 +94,7 @@ def contraction_kernel(shape: Shape) -> Kernel:
                     fetched = k.offset(ahead, share * (t if height == FULL else fulls + t))
                     k.call(function, pointers, taps, start, depth, b, k.offset(c, row * columns), columns, add, fetched)
             with k.when(done):
-                _finish(k, out, place, first_row, rows, panel * columns, n["columns"], columns, c)
+                _finish(k, shape, out, place, first_row, rows, panel * columns, n["columns"], c)
     return k.finish()
 
 
@@ -108,15 +110,19 @@ def cover(k: Builder, rows: Value) -> tuple[Value, Value]:
 
 
 def _finish(
-    k: Builder, out: Writer, place: Value, first_row: Value, rows: Value, column: Value, columns: Value, lanes: int, c: Value
+    k: Builder, shape: Shape, out: Writer, place: Value, first_row: Value, rows: Value, column: Value, columns: Value, c: Value
 ) -> None:
     """The epilogue of one panel."""
+    lanes = shape.tile.columns
 
     def panel(width: Value | None) -> None:
         part = out.columns(lambda i: k.load(place, 2 + i), column, width, lanes)
         with k.loop(0, rows) as row:
             part.write(first_row + row, k.load(c, row * lanes, lanes, aligned=True))
 
+    if not shape.tail:
+        panel(None)
+        return
     with k.when(columns - column >= lanes):
         panel(None)
     with k.otherwise():
@@ -126,12 +132,12 @@ def _finish(
 Find = Callable[[Value, Value, Value, Value, Value, Value], None]
 
 
-def _tiles(k: Builder, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, int, int], None]) -> None:
+def _tiles(k: Builder, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, Value, int], None]) -> None:
     """visit(first row of the tile, row with the excess ones clamped, index in the tile, height) for every row of every tile."""
     for height, base, count in ((FULL, k.index(0), fulls), (SMALL, fulls * FULL, smalls)):
         with k.loop(0, count) as t:
             first = base + t * height
-            for i in range(height):
+            with k.loop(0, height) as i:
                 visit(first, k.minimum(first + i, rows - 1), i, height)
 
 
@@ -153,7 +159,7 @@ def _window_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
     def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
         start = k.offset(x, offset)
 
-        def visit(first: Value, row: Value, i: int, height: int) -> None:
+        def visit(first: Value, row: Value, i: Value, height: int) -> None:
             m = first_row + row
             outer_row = k.offset(outer_table, quotient(k, m, inner) * outer_taps)
             inner_row = k.offset(inner_table, modulo(k, m, inner) * inner_taps)

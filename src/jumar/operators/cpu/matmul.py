@@ -104,7 +104,7 @@ def place_table(x: Array, w: Array, layout: Layout) -> Packed:
 
 def product_task(group: RootGroup, layout: Layout, blocks: Blocks, x: TaskArg, w: TaskArg, places: Packed, pitch: int) -> Task:
     """The contraction kernel on rows that are `pitch` elements apart."""
-    kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue))
+    kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue, tail=blocks.tail))
     head: tuple[TaskArg, ...] = (*micro_kernels(blocks.tile), x, w, places, *blocks.args, pitch)
     return contraction_task(group, layout, blocks, kernel, head)
 

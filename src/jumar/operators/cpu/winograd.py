@@ -40,6 +40,9 @@ FILTER = {
 PAD = 16  # elements between positions in scratch: without them 36 streams fall on a few sets of the cache
 
 
+Tails = tuple[bool, bool]
+
+
 @dataclass(frozen=True)
 class Plan:
     """A way to do it.   m: outputs of a tile in each direction; block: tiles of a chunk, 0 for the stepped form."""
@@ -113,6 +116,10 @@ def tile_count(g: Geometry, m: int) -> int:
     return g.n * math.prod(-(-o // m) for o in g.out)
 
 
+def _tails(g: Geometry, tile: Tile) -> Tails:
+    return g.inner % tile.lanes > 0, g.filters % tile.lanes > 0
+
+
 def _padded(g: Geometry, tile: Tile) -> int:
     return -(-g.filters // tile.columns) * tile.columns
 
@@ -149,10 +156,11 @@ def output_rows(k: Builder, m: int, d: Sequence[Value]) -> list[Value]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The arguments that all three steps share."""
+    """The arguments that all three steps share.   tails: whether channels and filters are not whole vectors."""
 
     k: Builder
     n: dict[str, Value]
+    tails: Tails
 
     def tile_at(self, index: Value, m: int) -> tuple[Value, Value, Value]:
         """Image, first output row and column of a tile."""
@@ -164,8 +172,8 @@ class Sizes:
 SIZES = ("tiles", "tiles_y", "tiles_x", "height", "width", "low_y", "low_x", "out_y", "out_x", "channels", "columns", "filters", "block")
 
 
-def _declare(k: Builder) -> Sizes:
-    return Sizes(k, {name: k.integer(name) for name in SIZES})
+def _declare(k: Builder, tails: Tails) -> Sizes:
+    return Sizes(k, {name: k.integer(name) for name in SIZES}, tails)
 
 
 def _size_args(g: Geometry, plan: Plan, columns: int, block: int) -> tuple[int, ...]:
@@ -200,7 +208,7 @@ def emit_input(s: Sizes, m: int, tile: Tile, x: Value, zeros: Value, table: Valu
     whole = n["channels"] - modulo(k, n["channels"], k.index(lanes))
     with k.loop(0, whole, lanes) as c:
         block(c, None)
-    with k.when(whole < n["channels"]):
+    if s.tails[0]:
         block(whole, k.lane_mask(n["channels"] - whole, lanes))
 
 
@@ -229,18 +237,18 @@ def emit_output(
     whole = n["filters"] - modulo(k, n["filters"], k.index(lanes))
     with k.loop(0, whole, lanes) as c:
         block(c, None)
-    with k.when(whole < n["filters"]):
+    if s.tails[1]:
         block(whole, n["filters"] - whole)
 
 
 # ---------------------------------------------------------------------- kernels
 @cache
-def blocked_kernel(m: int, tile: Tile, epilogue: Epilogue) -> Kernel:
+def blocked_kernel(m: int, tile: Tile, epilogue: Epilogue, tails: Tails) -> Kernel:
     """All three steps for the tiles of a chunk."""
     k = Builder(f"winograd{m}")
     micro = (k.function_pointer("tile_full"), k.function_pointer("tile_small"))
     x, u, zeros, places = k.pointer("x", tile.dtype), k.pointer("u", tile.dtype), k.pointer("zeros", tile.dtype), k.pointer("places", i64)
-    s = _declare(k)
+    s = _declare(k, tails)
     writer = Writer(k, epilogue)
     scratch = k.thread_scratch("scratch", 0, tile.dtype)
     n, positions = s.n, (m + 2) ** 2
@@ -287,11 +295,11 @@ def _table_words(m: int) -> int:
 
 
 @cache
-def input_kernel(m: int, tile: Tile) -> Kernel:
+def input_kernel(m: int, tile: Tile, tails: Tails) -> Kernel:
     """The first step alone: V of a block of tiles, [positions, tiles, channels]."""
     k = Builder(f"winograd{m}_input")
     x, v, zeros = k.pointer("x", tile.dtype), k.pointer("v", tile.dtype), k.pointer("zeros", tile.dtype)
-    s = _declare(k)
+    s = _declare(k, tails)
     table = k.thread_scratch("table", 0, i64)
     n = s.n
     with k.loop(k.chunk * n["block"], k.minimum((k.chunk + 1) * n["block"], n["tiles"])) as t:
@@ -300,11 +308,11 @@ def input_kernel(m: int, tile: Tile) -> Kernel:
 
 
 @cache
-def output_kernel(m: int, tile: Tile, epilogue: Epilogue) -> Kernel:
+def output_kernel(m: int, tile: Tile, epilogue: Epilogue, tails: Tails) -> Kernel:
     """The last step alone."""
     k = Builder(f"winograd{m}_output")
     products, places = k.pointer("products", tile.dtype), k.pointer("places", i64)
-    s = _declare(k)
+    s = _declare(k, tails)
     writer = Writer(k, epilogue)
     n = s.n
     with k.loop(k.chunk * n["block"], k.minimum((k.chunk + 1) * n["block"], n["tiles"])) as t:
@@ -341,7 +349,7 @@ def lower_winograd(group: RootGroup, g: Geometry, x: TaskArg, target: Target, pl
     v = plan.positions * (plan.block * g.inner + PAD)
     products = plan.positions * ((plan.block + SMALL) * columns + PAD)
     scratch = 8 * (_table_words(plan.m) + plan.block + SMALL) + 4 * (v + products)
-    kernel = blocked_kernel(plan.m, tile, layout.epilogue)
+    kernel = blocked_kernel(plan.m, tile, layout.epilogue, _tails(g, tile))
     return Lowered((writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch),))
 
 
@@ -364,14 +372,14 @@ def _stepped(
     v = TempPlace(Temp(4 * positions * (tiles * g.inner + PAD), "winograd inputs"))
     products = TempPlace(Temp(4 * positions * (tiles * columns + PAD), "winograd products"))
     first = Task(
-        input_kernel(plan.m, tile), (x, v, zeros, *sizes), (1,), chunks, scratch_nbytes=8 * _table_words(plan.m),
+        input_kernel(plan.m, tile, _tails(g, tile)), (x, v, zeros, *sizes), (1,), chunks, scratch_nbytes=8 * _table_words(plan.m),
         nbytes=group.root.inputs[0].type.nbytes + v.temp.nbytes, label="winograd input",
     )  # fmt: skip
     blocks = choose_blocks(tiles, columns, g.inner, 1, tile, target, positions)
     each = np.arange(positions, dtype=np.int64)
     offsets = [each * (tiles * g.inner + PAD), each * (g.inner * columns), each * (tiles * columns + PAD)]
     lie = Lie(f32, "linear", "dense")
-    shape = Shape(tile, Epilogue(Expression((f32,), (), (0,)), 0, (), (lie,)))
+    shape = Shape(tile, Epilogue(Expression((f32,), (), (0,)), 0, (), (lie,)), tail=False)
     table = Packed(np.ascontiguousarray(np.stack(offsets, -1)), "places")
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), v, weights, table, *blocks.args, g.inner)
     middle = Task(
@@ -379,5 +387,5 @@ def _stepped(
         scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=weights.array.nbytes,
         label="winograd product",
     )  # fmt: skip
-    last = writing_task(group, layout, output_kernel(plan.m, tile, layout.epilogue), (products, places, *sizes), chunks, 0)
+    last = writing_task(group, layout, output_kernel(plan.m, tile, layout.epilogue, _tails(g, tile)), (products, places, *sizes), chunks, 0)
     return (first, middle, last)
