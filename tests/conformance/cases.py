@@ -92,6 +92,13 @@ def all_names() -> list[str]:
     return index.read_text().split()
 
 
+@functools.cache
+def reasons() -> dict[str, str]:
+    """Cases that are not supported, and why: one `group/name: reason` a line."""
+    lines = (Path(__file__).parent / "unsupported.txt").read_text().splitlines()
+    return {name.strip(): why.strip() for name, _, why in (line.partition(": ") for line in lines if line and not line.startswith("#"))}
+
+
 def load_case(name: str) -> Case:
     """One case."""
     group, _, short = name.partition("/")

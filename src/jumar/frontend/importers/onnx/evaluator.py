@@ -17,7 +17,7 @@ import numpy as np
 
 from jumar.base import ImportFault, StackError, nearest, span
 from jumar.frontend.importers.onnx.file import available_memory
-from jumar.frontend.importers.onnx.functions import function_of_schema, has_schema_function
+from jumar.frontend.importers.onnx.functions import check_attributes, function_of_schema, has_schema_function
 from jumar.frontend.importers.onnx.graph import MAX_DEPTH, OnnxGraph, read_function
 from jumar.frontend.importers.onnx.node import OnnxNode, text_of
 from jumar.frontend.importers.onnx.plan import Compile, Finish, Frame, Interpreted, Keeper, Segment, Slot, Stage, Tree, Walk, flatten
@@ -267,9 +267,12 @@ def _schema_function(t: Trace, node: OnnxNode, values: list[Value], scope: Scope
 
 def check_supported(graph: OnnxGraph) -> None:
     """All operators without a rule in one error, before anything is traced."""
-    missing = [n for n in _with_functions(graph) if not _is_supported(n, graph)]
+    nodes = list(_with_functions(graph))
+    missing = [n for n in nodes if not _is_supported(n, graph)]
     if missing:
         raise unsupported(missing, graph.context.file)
+    for node in nodes:
+        check_attributes(node)
 
 
 def _with_functions(graph: OnnxGraph) -> Iterable[OnnxNode]:

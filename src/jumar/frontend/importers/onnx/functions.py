@@ -29,6 +29,23 @@ def has_schema_function(node: OnnxNode) -> bool:
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
+KINDS = {1: "a float", 2: "an int", 3: "a text", 4: "a tensor", 5: "a graph", 6: "floats", 7: "ints", 8: "texts", 9: "tensors", 10: "graphs", 11: "a sparse tensor"}
+
+
+def check_attributes(node: OnnxNode) -> None:
+    """Attributes have the types that the standard gives them, where it knows the operator."""
+    schema = _schema(node)
+    if schema is None:
+        return
+    for name, attribute in node.protos.items():
+        wanted = schema.attributes.get(name)
+        if wanted is not None and wanted.type.value != attribute.type:
+            raise node.fault(
+                f"attribute {name} must be {KINDS.get(wanted.type.value, wanted.type.name)}, got {KINDS.get(attribute.type, f'type {attribute.type}')}",
+                code="attribute-type",
+            )
+
+
 def function_of_schema(node: OnnxNode, values: Sequence[Value]) -> Any:
     """The standard's function for a node on inputs of these types; None where there is none."""
     import onnx  # noqa: PLC0415  (see above)
