@@ -30,9 +30,8 @@ def ops_page() -> str:
     """Every operator by family: attributes, meaning, what it has."""
     rows = [r for r in op_rows() if r.family]
     lines = ["# Operators", "", NOTE.strip(), ""]
-    lines.append(
-        f"{len(rows)} operators. `jumar ops --table` prints the same; CPU: machine code by its `own` schedule, its `family`'s, or its `parts`'; on the host where empty."
-    )
+    about = "CPU: machine code by its `own` schedule, its `family`'s, or its `parts`'; on the host where empty."
+    lines.append(f"{len(rows)} operators. `jumar ops --table` prints the same. {about}")
     for family in dict.fromkeys(r.family for r in rows):
         lines += ["", f"## {family.capitalize()}", "", "| operator | attributes | meaning | CPU | CANN |", "|---|---|---|---|---|"]
         for r in (r for r in rows if r.family == family):
