@@ -41,7 +41,7 @@ def picture(nodes: Sequence[GraphNode], inputs: Sequence[str]) -> str:
     return _draw(boxes)
 
 
-def _short(text: str, limit: int = 28) -> str:
+def _short(text: str, limit: int = 25) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
