@@ -1,0 +1,291 @@
+"""Recurrent layers: one matrix product for the whole sequence, then a walk over time.
+
+In: Lstm, Gru, Rnn nodes.  Out: tasks: x w + bias of all steps (matmul.py), first states, the walk (recurrent_kernel.py), last states.
+
+The walk is one task whose chunks are directions and examples; or, where those are too few for the threads and r is large, a task for
+each step of time, whose chunks are parts of the hidden units.  Columns of w and r are put in the order in which the walk reads them: for each
+few hidden units all their gates side by side, so that a tile of sums has all that the units' next state needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from jumar.base import Array, DType, TensorType, i64
+from jumar.device import Target
+from jumar.ir import Node, constant, param
+from jumar.kernel import Builder, Kernel
+from jumar.operators.contraction import MatMul
+from jumar.operators.cpu.contraction import moved
+from jumar.operators.cpu.expression import compute_dtype
+from jumar.operators.cpu.matmul import lower_matmul
+from jumar.operators.cpu.microkernel import Tile, micro_kernel
+from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.recurrent_kernel import NUMBERS, Cell, Phase, phases_of, recurrent_kernel
+from jumar.operators.cpu.root import RootGroup
+from jumar.operators.elementwise import Add
+from jumar.operators.recurrent import Gru, Lstm, Recurrent, Rnn
+from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace, schedule
+
+STEP_FLOPS = 200_000  # of one step in all: below it threads would wait longer for each other than they work
+SPLIT_NBYTES = 2 << 20  # of r, above which a part for each thread is worth a barrier at each step even where examples are enough
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The numbers of a node.   padded: hidden units in whole panels."""
+
+    seq: int
+    batch: int
+    depth: int
+    hidden: int
+    dirs: int
+    gates: int
+    dtype: DType
+    phases: tuple[Phase, ...]
+    lanes: int
+
+    @property
+    def padded(self) -> int:
+        return max(p.panels(self.hidden, self.lanes) * p.units for p in self.phases) * self.lanes
+
+    def columns(self, phase: Phase) -> int:
+        """Columns of a phase, of one direction."""
+        return phase.panels(self.hidden, self.lanes) * phase.vectors * self.lanes
+
+    @property
+    def width(self) -> int:
+        """Columns of all phases of one direction."""
+        return sum(self.columns(p) for p in self.phases)
+
+    @property
+    def state_nbytes(self) -> int:
+        return self.dirs * self.batch * self.padded * self.dtype.nbytes
+
+    def order(self, phase: Phase) -> Array:
+        """The row of w (of one direction) in each column; -1 where there is none."""
+        panel, unit, gate, lane = np.meshgrid(
+            np.arange(phase.panels(self.hidden, self.lanes)), np.arange(phase.units), phase.gates, np.arange(self.lanes), indexing="ij"
+        )
+        number = (panel * phase.units + unit) * self.lanes + lane
+        return np.where(number < self.hidden, gate * self.hidden + number, -1).reshape(-1)
+
+    def every(self) -> Array:
+        """The row of w in each column of all phases."""
+        return np.concatenate([self.order(p) for p in self.phases])
+
+
+@schedule("cpu", Lstm, Gru, Rnn)
+def lower_recurrent(node: Node, target: Target) -> Lowered | None:
+    """The tasks of a layer; None for what has no elements, or no floats."""
+    op, (x, w, r, bias, lengths, *states) = node.op, node.inputs
+    assert isinstance(op, Recurrent), "registered for recurrent layers"
+    if not x.dtype.is_float or any(i.type.size == 0 for i in (x, w, r)):
+        return None
+    dtype = compute_dtype(x.dtype)
+    linear = isinstance(op, Gru) and op.linear_before_reset
+    phases = phases_of(op.name, linear)
+    layer = Layer(*x.type.dims, r.type.dims[2], len(op.backward), op.gates, dtype, phases, target.lanes(dtype))
+    tasks: list[Task] = []
+    fed = _products(node, layer, linear, tasks, target)
+    if fed is None:
+        return None
+    panels = [_panels(r, layer, phase, tasks) for phase in phases]
+    memory = {"h": TempPlace(Temp(2 * layer.state_nbytes, "h"))}
+    copies = [(states[0], memory["h"], layer.seq % 2 * layer.state_nbytes)]
+    if isinstance(op, Lstm) or len(phases) > 1:
+        memory["c"] = TempPlace(Temp(layer.state_nbytes, "c"))
+    if isinstance(op, Lstm):
+        copies.append((states[1], memory["c"], 0))
+    if len(phases) > 1:
+        memory["rh"] = TempPlace(Temp(layer.state_nbytes, "reset h"))
+    rows = layer.dirs * layer.batch
+    for state, place, _ in copies:
+        tasks.append(_copy(Place(state), place, state.dtype, dtype, rows, layer.hidden, layer.hidden, layer.padded))
+    tasks += _walk(node, layer, fed, panels, memory, linear, target)
+    for i, (state, place, offset) in enumerate(copies, 1):
+        last = replace(place, nbytes_offset=offset)
+        tasks.append(_copy(last, Place(node, 0, i), dtype, state.dtype, rows, layer.hidden, layer.padded, layer.hidden))
+    return Lowered(tuple(tasks))
+
+
+# ------------------------------------------------------------------ the walk
+def _walk(
+    node: Node, layer: Layer, fed: TempPlace, panels: Sequence[TaskArg], memory: dict[str, TempPlace], linear: bool, target: Target
+) -> list[Task]:
+    op, (x, _, _, bias, lengths, *states) = node.op, node.inputs
+    assert isinstance(op, Recurrent), "a recurrent layer"
+    peepholes = states[op.states :]
+    whole = lengths.array is not None and bool((lengths.array >= layer.seq).all())
+    count = len(op.functions)
+    functions = tuple(op.activations[i : i + count] for i in range(0, len(op.activations), count))
+    cell = Cell(
+        op.name, linear, bool(peepholes), isinstance(op, Lstm) and op.input_forget, op.clip,
+        functions[:1] if len(set(functions)) == 1 else functions, x.dtype, whole, layer.hidden % layer.lanes != 0, layer.lanes,
+        target.vector_registers,
+    )  # fmt: skip
+    flops = 2 * layer.dirs * layer.batch * layer.gates * layer.hidden**2
+    row_parts = min(layer.batch, -(-target.cores // layer.dirs))
+    split = target.cores > 1 and flops >= STEP_FLOPS and _splits(layer, row_parts, target)
+    row_parts = 1 if split else row_parts
+    rows_part = -(-layer.batch // row_parts)
+    row_parts = -(-layer.batch // rows_part)
+    backward = Packed(np.array(op.backward, np.int64), "backward")
+    each = layer.gates * layer.hidden
+    tasks = []
+    for t in range(layer.seq) if split else (0,):
+        for chosen in ([i] for i in range(len(panels))) if split else (list(range(len(panels))),):
+            args: list[TaskArg] = []
+            writes: list[int] = []
+            units: list[int] = []
+            for i in chosen:
+                phase = layer.phases[i]
+                full = Tile(cell.tile_rows(phase), phase.vectors, layer.lanes, layer.dtype)
+                args += [micro_kernel(full), micro_kernel(full.with_rows(1, 2 if phase.vectors > 2 else 4)), panels[i]]
+                parts = -(-target.cores // layer.dirs) if split else 1
+                units += [phase.panels(layer.hidden, layer.lanes), -(-phase.panels(layer.hidden, layer.lanes) // parts)]
+            args += [fed, backward]
+            for name in cell.memory(chosen):
+                writes.append(len(args))
+                args.append(memory[name])
+            if len(panels) - 1 in chosen:
+                writes.append(len(args))
+                args.append(Place(node))
+            if not whole:
+                args.append(Place(lengths))
+            if peepholes:
+                args.append(Place(peepholes[0]))
+            if linear:
+                args.append(Place(bias))
+            bounds = {
+                "begin": t, "end": t + 1 if split else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
+                "dirs": layer.dirs, "padded": layer.padded, "pitch": layer.dirs * layer.width, "width": layer.width,
+                "rows_part": rows_part, "row_parts": row_parts, "unit_parts": max(-(-a // b) for a, b in zip(*[iter(units)] * 2, strict=True)),
+                "depth_block": layer.hidden if rows_part <= 1 else min(layer.hidden, 192), "state": layer.dirs * layer.batch * layer.padded,
+                "bias": each,
+            }  # fmt: skip
+            args += [bounds[name] for name in NUMBERS] + units
+            base = sum(layer.columns(p) for p in layer.phases[: chosen[0]])
+            args.append(base)
+            kernel = recurrent_kernel(cell, tuple(chosen))
+            scratch = cell.scratch_nbytes(rows_part)
+            chunks = layer.dirs * row_parts * bounds["unit_parts"]
+            tasks.append(
+                Task(kernel, tuple(args), tuple(writes), chunks, scratch_nbytes=scratch, flops=flops // max(1, len(chosen)), label=op.name)
+            )
+    return tasks
+
+
+def _splits(layer: Layer, row_parts: int, target: Target) -> bool:
+    """Whether each step of time is cut by hidden units, rather than the whole walk by directions and examples."""
+    idle = layer.dirs * row_parts < target.cores
+    r_nbytes = layer.gates * layer.hidden**2 * layer.dtype.nbytes
+    return idle or (layer.dirs == 1 and r_nbytes >= SPLIT_NBYTES)
+
+
+# ------------------------------------------------------------------ products, panels, copies
+def _products(node: Node, layer: Layer, linear: bool, tasks: list[Task], target: Target) -> TempPlace | None:
+    """x w + bias of all steps: [seq, batch, dirs, width]."""
+    x, w, _, bias, *_ = node.inputs
+    each, gates = layer.gates * layer.hidden, layer.every()
+    starts = np.arange(layer.dirs)[:, None]
+    rows = np.where(gates >= 0, gates + starts * each, -1).reshape(-1)
+    first = np.where(gates >= 0, gates + starts * 2 * each, -1).reshape(-1)
+    # with linear_before_reset the new gate's own bias is multiplied by the reset gate, so it is not in the product
+    own = (gates >= 0) & ~(linear & (gates >= 2 * layer.hidden))
+    second = np.where(own, gates + each + starts * 2 * each, -1).reshape(-1)
+    places: dict[Node, Place | TempPlace] = {}
+    inputs: list[Node] = []
+    for what, shape, tables in ((w, (layer.depth, len(rows)), (rows,)), (bias, (len(rows),), (first, second))):
+        depth = layer.depth if what is w else 1
+        value = what.array
+        if value is not None:
+            flat = value.reshape(-1, depth).astype(layer.dtype.numpy)
+            taken = sum(np.where((t >= 0)[:, None], flat[t], 0) for t in tables)
+            inputs.append(constant(np.ascontiguousarray(np.asarray(taken, layer.dtype.numpy).T.reshape(shape))))
+            continue
+        stand = param(f"r{len(inputs)}", TensorType(shape, layer.dtype))
+        task, places[stand] = _arrange(what, layer.dtype, depth, len(rows), *tables)
+        tasks.append(task)
+        inputs.append(stand)
+    if x.dtype is not layer.dtype:
+        task, wide = convert_task(Place(x), x.dtype, layer.dtype, x.type.size, layer.lanes)
+        tasks.append(task)
+        x = param("x", x.type.with_dtype(layer.dtype))
+        places[x] = wide
+    product = MatMul()(x, inputs[0])
+    total = Add()(product, inputs[1])
+    fed = places[total] = TempPlace(Temp(total.type.nbytes, "x w"))
+    lowered = lower_matmul(RootGroup(total, product, (total,), {}), target)
+    if lowered is None:
+        return None
+    for task in lowered.tasks:
+        tasks.append(replace(task, args=tuple(moved(a, places) if isinstance(a, Place) else a for a in task.args), label="x w"))
+    return fed
+
+
+def _panels(r: Node, layer: Layer, phase: Phase, tasks: list[Task]) -> TaskArg:
+    """r for the walk: [dirs, panels, hidden, columns of a panel]."""
+    each, gates, columns = layer.gates * layer.hidden, layer.order(phase), phase.vectors * layer.lanes
+    if r.array is not None:
+        taken = np.where((gates >= 0)[:, None], r.array.astype(layer.dtype.numpy)[:, gates], 0)
+        packed = np.swapaxes(taken.reshape(layer.dirs, -1, columns, layer.hidden), 2, 3)
+        return Packed(np.ascontiguousarray(packed, layer.dtype.numpy), "recurrent weights")
+    rows = np.where(gates >= 0, gates + np.arange(layer.dirs)[:, None] * each, -1).reshape(-1)
+    task, place = _arrange(r, layer.dtype, layer.hidden, columns, rows)
+    tasks.append(task)
+    return place
+
+
+def _arrange(source: Node, dtype: DType, depth: int, columns: int, *tables: Array) -> tuple[Task, TempPlace]:
+    """Rows of a matrix [n, depth] that only the run knows as columns: [len(table) / columns, depth, columns]."""
+    temp = TempPlace(Temp(len(tables[0]) * depth * dtype.nbytes, "arranged"))
+    lists = [Packed(np.ascontiguousarray(np.where(t >= 0, t * depth, -1), np.int64), "order") for t in tables]
+    args: tuple[TaskArg, ...] = (Place(source), temp, *lists, depth, columns)
+    kernel = arrange_kernel(source.dtype, dtype, len(tables))
+    return Task(kernel, args, (1,), len(tables[0]) // columns, nbytes=2 * source.type.nbytes, label="arrange"), temp
+
+
+@cache
+def arrange_kernel(source: DType, dtype: DType, tables: int) -> Kernel:
+    """A chunk is one panel.   tables: how many rows are added up for a column; an entry of -1 is none."""
+    k = Builder("arrange")
+    w, out = k.pointer("w", source), k.pointer("out", dtype)
+    orders = [k.pointer(f"order{i}", i64) for i in range(tables)]
+    depth, columns = k.integer("depth"), k.integer("columns")
+    panel = k.offset(out, k.chunk * depth * columns)
+    with k.loop(0, columns) as column:
+        starts = [k.load(order, k.chunk * columns + column) for order in orders]
+        with k.loop(0, depth) as i:
+            total = k.var(k.const(0.0, dtype))
+            for start in starts:
+                with k.when(start >= 0):
+                    total.set(total.get() + k.convert(k.load(w, start + i), dtype))
+            k.store(total.get(), panel, i * columns + column)
+    return k.finish()
+
+
+def _copy(x: TaskArg, y: TaskArg, source: DType, dtype: DType, rows: int, length: int, x_pitch: int, y_pitch: int) -> Task:
+    """Rows of states in another type and with another pitch."""
+    return Task(copy_kernel(source, dtype), (x, y, rows, length, x_pitch, y_pitch), (1,), label="state")
+
+
+@cache
+def copy_kernel(source: DType, dtype: DType) -> Kernel:
+    """y[row, i] = x[row, i]."""
+    k = Builder(f"copy_rows_{source}_{dtype}")
+    x, y = k.pointer("x", source), k.pointer("y", dtype)
+    rows, length, x_pitch, y_pitch = (k.integer(n) for n in ("rows", "length", "x_pitch", "y_pitch"))
+    lanes = 8
+    whole = length & ~(lanes - 1)
+    with k.loop(0, rows) as row:
+        a, b = k.offset(x, row * x_pitch), k.offset(y, row * y_pitch)
+        with k.loop(0, whole, lanes) as i:
+            k.store(k.convert(k.load(a, i, lanes), dtype), b, i)
+        with k.loop(whole, length) as i:
+            k.store(k.convert(k.load(a, i), dtype), b, i)
+    return k.finish()

@@ -1,0 +1,354 @@
+"""Code of the walk over time: h r by the micro-kernel, panel by panel, then the gates of the panel's hidden units.
+
+In: `Cell`, what the code depends on; sizes are arguments.  Out: `recurrent_kernel`; recurrent.py makes its tasks.
+
+A step reads h from one buffer and writes the next h into the other, so that parts of the hidden units do not disturb each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jumar.base import DType, i32, i64
+from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.activation import Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
+from jumar.operators.cpu.epilogue import modulo, quotient
+from jumar.operators.cpu.expression import compute_dtype, load, store
+from jumar.operators.elementwise import Relu, Sigmoid, Tanh
+from jumar.operators.recurrent import Activation
+
+# begin, end: steps of time; pitch, width: columns of x w in all and of one direction; state: elements of a buffer of states;
+# bias: where in a direction's bias the recurrent part begins
+NUMBERS = (
+    "begin", "end", "seq", "batch", "hidden", "dirs", "padded", "pitch", "width", "rows_part", "row_parts", "unit_parts",
+    "depth_block", "state", "bias",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A product with a part of r.   gates: which; units: vectors of hidden units in a panel, each with all these gates."""
+
+    gates: tuple[int, ...]
+    units: int
+
+    @property
+    def vectors(self) -> int:
+        return len(self.gates) * self.units
+
+    def panels(self, hidden: int, lanes: int) -> int:
+        return -(-hidden // (lanes * self.units))
+
+
+def phases_of(kind: str, linear: bool) -> tuple[Phase, ...]:
+    """The products of one step: a Gru's new gate waits for the reset gate, unless that comes after its product.
+
+    >>> [p.vectors for p in phases_of("gru", False)]
+    [2, 2]
+    """
+    if kind == "gru":
+        return (Phase((0, 1, 2), 1),) if linear else (Phase((0, 1), 1), Phase((2,), 2))
+    return (Phase((0, 1, 2, 3), 1),) if kind == "lstm" else (Phase((0,), 2),)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the code depends on.   functions: one list of activations for all directions, or one for each; whole: all examples have all
+    steps; ragged: the hidden units do not fill their vectors.
+    """
+
+    kind: str
+    linear: bool
+    peepholes: bool
+    input_forget: bool
+    clip: float
+    functions: tuple[tuple[Activation, ...], ...]
+    dtype: DType
+    whole: bool
+    ragged: bool
+    lanes: int
+    registers: int
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        return phases_of(self.kind, self.linear)
+
+    def tile_rows(self, phase: Phase) -> int:
+        """Rows whose sums fit the registers beside a vector of r and the rows' own numbers."""
+        return 12 // phase.vectors if self.registers < 32 else min(6, 24 // phase.vectors)
+
+    def memory(self, phases: Sequence[int]) -> tuple[str, ...]:
+        """Buffers that the phases read and write, in the order of the arguments."""
+        if len(self.phases) > 1:
+            return ("h", "c", "rh")
+        return ("h", "c") if self.kind == "lstm" else ("h",)
+
+    def scratch_nbytes(self, rows: int) -> int:
+        """Pointers to rows, then sums of a panel."""
+        slots = rows + 6
+        return _table_words(slots) * 8 + slots * max(p.vectors for p in self.phases) * self.lanes * compute_dtype(self.dtype).nbytes
+
+
+def _table_words(slots: int) -> int:
+    return -(-slots // 8) * 8
+
+
+@cache
+def recurrent_kernel(cell: Cell, phases: tuple[int, ...]) -> Kernel:
+    """A chunk is a direction, a part of its examples, a part of its hidden units.   phases: which products of each step."""
+    return _Walk(cell, phases).kernel()
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """Where one vector of hidden units of one example is.   old: its h; unit: the first one's number; sums, fed: of the first gate."""
+
+    sums: Value
+    fed: Value
+    old: Value
+    at: Value
+    unit: Value
+    y: Value | None
+    live: Value | None
+    mask: Value | None
+
+
+class _Walk:
+    """The kernel being written."""
+
+    def __init__(self, cell: Cell, phases: tuple[int, ...]) -> None:
+        k = self.k = Builder(f"{cell.kind}_walk")
+        self.cell, self.chosen = cell, phases
+        self.kind = compute_dtype(cell.dtype)
+        self.micro, self.panels = [], []
+        for i in phases:
+            self.micro.append((k.function_pointer(f"tile{i}"), k.function_pointer(f"tile_one{i}")))
+            self.panels.append(k.pointer(f"r{i}", self.kind))
+        self.fed, self.backward = k.pointer("fed", self.kind), k.pointer("backward", i64)
+        self.memory = {name: k.pointer(name, self.kind) for name in cell.memory(phases)}
+        self.final = len(cell.phases) - 1 in phases
+        self.y = k.pointer("y", cell.dtype) if self.final else None
+        self.lengths = None if cell.whole else k.pointer("lengths", i32)
+        self.peepholes = k.pointer("peepholes", cell.dtype) if cell.peepholes else None
+        self.bias = k.pointer("bias_of_all", cell.dtype) if cell.linear else None
+        self.n = {name: k.integer(name) for name in NUMBERS}
+        self.units = [(k.integer(f"panels{i}"), k.integer(f"panels_part{i}")) for i in phases]
+        self.base = k.integer("base")
+        self.scratch = k.thread_scratch("scratch", 0, self.kind)
+
+    def kernel(self) -> Kernel:
+        k, n = self.k, self.n
+        part, rest = modulo(k, k.chunk, n["unit_parts"]), quotient(k, k.chunk, n["unit_parts"])
+        row_part, self.direction = modulo(k, rest, n["row_parts"]), quotient(k, rest, n["row_parts"])
+        first = row_part * n["rows_part"]
+        rows = k.minimum(n["rows_part"], n["batch"] - first)
+        slots = rows + 6
+        self.table = k.cast_pointer(self.scratch, i64)
+        self.sums = k.offset(self.scratch, ((slots + 7) & ~7) * (8 // self.kind.nbytes))
+        self.state_at = (self.direction * n["batch"] + first) * n["padded"]
+        turned = k.load(self.backward, self.direction) != 0
+        if self.peepholes is not None:
+            self.peepholes = k.offset(self.peepholes, self.direction * n["hidden"] * 3)
+        if self.bias is not None:
+            self.bias = k.offset(self.bias, self.direction * n["bias"] * 2 + n["bias"] + n["hidden"] * 2)
+        with k.loop(n["begin"], n["end"]) as t:
+            now = (t & 1) * n["state"] + self.state_at
+            self.old = k.offset(self.memory["h"], now)
+            self.new = k.offset(self.memory["h"], n["state"] * (1 - (t & 1)) + self.state_at)
+            base = self.base
+            for i, number in enumerate(self.chosen):
+                phase = self.cell.phases[number]
+                source = k.offset(self.memory["rh"], self.state_at) if number else self.old
+                panels, panels_part = self.units[i]
+                low = part * panels_part
+                fulls, ones = self.pointers(phase, source, rows)
+                where = (t, turned, first, rows)
+                with k.loop(low, k.minimum(low + panels_part, panels)) as panel:
+                    self.product(i, phase, panel, panels, fulls, ones)
+                    self.finish(number, phase, panel, base, where)
+                base = base + panels * (phase.vectors * self.cell.lanes)
+        return k.finish()
+
+    # ------------------------------------------------------------------ h r
+    def pointers(self, phase: Phase, source: Value, rows: Value) -> tuple[Value, Value]:
+        """Writes the table of rows; gives how many tiles of many rows and of one there are: 2 rows and more of a rest take a full one."""
+        k, height = self.k, self.cell.tile_rows(phase)
+        rest = modulo(k, rows, k.index(height))
+        fulls = quotient(k, rows, k.index(height)) + k.select(rest > 1, k.index(1), k.index(0))
+        ones = k.select(rest == 1, k.index(1), k.index(0))
+        with k.loop(0, fulls * height + ones) as i:
+            k.store_pointer(k.offset(source, k.minimum(i, rows - 1) * self.n["padded"]), self.table, i)
+        return fulls, ones
+
+    def product(self, i: int, phase: Phase, panel: Value, panels: Value, fulls: Value, ones: Value) -> None:
+        """Sums of one panel, for all rows, in scratch."""
+        k, n = self.k, self.n
+        columns, height = phase.vectors * self.cell.lanes, self.cell.tile_rows(phase)
+        r = k.offset(self.panels[i], (self.direction * panels + panel) * n["hidden"] * columns)
+        with k.loop(0, n["hidden"], n["depth_block"]) as start:
+            depth = k.minimum(n["depth_block"], n["hidden"] - start)
+            add = k.select(start > 0, k.index(1), k.index(0))
+            b = k.offset(r, start * columns)
+            ahead = k.offset(b, depth * columns)
+            with k.loop(0, fulls) as tile:
+                k.call(
+                    self.micro[i][0], k.offset(self.table, tile * height), 1, start, depth, b,
+                    k.offset(self.sums, tile * (height * columns)), columns, add, ahead,
+                )  # fmt: skip
+            with k.when(ones > 0):
+                k.call(
+                    self.micro[i][1], k.offset(self.table, fulls * height), 1, start, depth, b,
+                    k.offset(self.sums, fulls * (height * columns)), columns, add, ahead,
+                )  # fmt: skip
+
+    # ------------------------------------------------------------------ gates
+    def finish(self, number: int, phase: Phase, panel: Value, base: Value, where: tuple[Value, Value, Value, Value]) -> None:
+        """What the sums of a panel make of its hidden units."""
+        k, n, lanes = self.k, self.n, self.cell.lanes
+        t, turned, first, rows = where
+        columns = phase.vectors * lanes
+        with k.loop(0, rows) as row:
+            example = first + row
+            live, last = None, n["seq"]
+            if self.lengths is not None:
+                last = k.minimum(k.convert(k.load(self.lengths, example), i64), n["seq"])
+                live = t < last
+            # a backward run of a shorter sequence begins at its own last step
+            turns = turned if live is None else turned & live
+            time = k.select(turns, last - 1 - t, t)
+            step = time * n["batch"] + example
+            fed = k.offset(self.fed, step * n["pitch"] + self.direction * n["width"] + base + panel * columns)
+            result = None
+            if self.y is not None:
+                result = k.offset(self.y, ((time * n["dirs"] + self.direction) * n["batch"] + example) * n["hidden"])
+            for u in range(phase.units):
+                unit = (panel * phase.units + u) * lanes
+                skip = u * len(phase.gates) * lanes
+                at = row * n["padded"] + unit
+
+                def spot(mask: Value | None, unit: Value = unit, skip: int = skip, at: Value = at) -> _Spot:
+                    sums = k.offset(self.sums, row * columns + skip)
+                    return _Spot(sums, k.offset(fed, skip), self.old, at, unit, result, live, mask)
+
+                self.both(unit, lambda mask, spot=spot: self.gates(number, spot(mask)))
+
+    def both(self, unit: Value, write: Callable[[Value | None], None]) -> None:
+        """Whole vectors, and the last one where there are fewer units."""
+        write(self.k.lane_mask(self.n["hidden"] - unit, self.cell.lanes) if self.cell.ragged or self.cell.phases[-1].units > 1 else None)
+
+    def gates(self, number: int, spot: _Spot) -> None:
+        """The cell, for each list of activations that a direction may have."""
+        k, lists = self.k, self.cell.functions
+        if len(lists) == 1:
+            self.cell_of(number, spot, lists[0])
+            return
+        for i, functions in enumerate(lists):
+            with k.when(self.direction == i):
+                self.cell_of(number, spot, functions)
+
+    def cell_of(self, number: int, spot: _Spot, activations: Sequence[Activation]) -> None:
+        functions = [self.function(a) for a in activations]
+        match self.cell.kind, self.cell.linear, number:
+            case "lstm", _, _:
+                self.lstm(spot, functions)
+            case "gru", True, _:
+                self.gru_linear(spot, functions)
+            case "gru", False, 0:
+                self.gru_reset(spot, functions)
+            case "gru", False, _:
+                self.gru_new(spot, functions)
+            case _:
+                self.put(spot, functions[0](self.total(spot, 0)))
+
+    def sum(self, spot: _Spot, gate: int) -> Value:
+        return self.k.load(spot.sums, gate * self.cell.lanes, self.cell.lanes, aligned=True)
+
+    def fed_of(self, spot: _Spot, gate: int) -> Value:
+        return self.k.load(spot.fed, gate * self.cell.lanes, self.cell.lanes)
+
+    def total(self, spot: _Spot, gate: int) -> Value:
+        return self.sum(spot, gate) + self.fed_of(spot, gate)
+
+    def buffer(self, name: str) -> Value:
+        return self.k.offset(self.memory[name], self.state_at)
+
+    def weights(self, pointer: Value, spot: _Spot, offset: Value | int) -> Value:
+        """One number for each hidden unit."""
+        return load(self.k, pointer, spot.unit + offset, self.cell.lanes, spot.mask)
+
+    def put(self, spot: _Spot, h: Value) -> None:
+        """The next h, into the states and the result."""
+        k, lanes = self.k, self.cell.lanes
+        y = h
+        if spot.live is not None:
+            y = k.select(spot.live, h, k.const(0.0, self.kind, lanes))
+            h = k.select(spot.live, h, k.load(spot.old, spot.at, lanes))
+        k.store(h, self.new, spot.at)
+        assert spot.y is not None, "the last phase has the result"
+        store(k, y, spot.y, spot.unit, spot.mask)
+
+    def lstm(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
+        k, cell, lanes = self.k, self.cell, self.cell.lanes
+        f, g, out = functions
+        cells = self.buffer("c")
+        c = k.load(cells, spot.at, lanes)
+
+        def peep(gate: int, hole: int, state: Value) -> Value:
+            value = self.total(spot, gate)
+            if self.peepholes is None:
+                return value
+            return k.fma(self.weights(self.peepholes, spot, self.n["hidden"] * hole), state, value)
+
+        gate = f(peep(0, 0, c))
+        forget = 1.0 - gate if cell.input_forget else f(peep(2, 2, c))
+        new = k.fma(forget, c, gate * g(self.total(spot, 3)))
+        h = f(peep(1, 1, new)) * out(new)
+        k.store(new if spot.live is None else k.select(spot.live, new, c), cells, spot.at)
+        self.put(spot, h)
+
+    def gru_linear(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
+        k = self.k
+        f, g = functions
+        assert self.bias is not None, "linear_before_reset reads the bias"
+        z, reset = f(self.total(spot, 0)), f(self.total(spot, 1))
+        own = self.sum(spot, 2) + self.weights(self.bias, spot, 0)
+        self.blend(spot, z, g(k.fma(reset, own, self.fed_of(spot, 2))))
+
+    def gru_reset(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
+        k, f = self.k, functions[0]
+        k.store(f(self.total(spot, 0)), self.buffer("c"), spot.at)
+        h = k.load(spot.old, spot.at, self.cell.lanes)
+        k.store(f(self.total(spot, 1)) * h, self.buffer("rh"), spot.at)
+
+    def gru_new(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
+        self.blend(spot, self.k.load(self.buffer("c"), spot.at, self.cell.lanes), functions[1](self.total(spot, 0)))
+
+    def blend(self, spot: _Spot, z: Value, new: Value) -> None:
+        h = self.k.load(spot.old, spot.at, self.cell.lanes)
+        self.put(spot, self.k.fma(z, h - new, new))
+
+    def function(self, activation: Activation) -> Callable[[Value], Value]:
+        """The code of an activation, its input clipped."""
+        k, bound = self.k, self.cell.clip
+        name, alpha, beta = activation
+        table: dict[str, Any] = {
+            "Relu": Relu(), "Tanh": Tanh(), "Sigmoid": Sigmoid(), "LeakyRelu": LeakyRelu(alpha), "ThresholdedRelu": ThresholdedRelu(alpha),
+            "HardSigmoid": HardSigmoid(alpha, beta), "Elu": Elu(alpha), "Softsign": Softsign(), "Softplus": Softplus(),
+        }  # fmt: skip
+
+        def run(x: Value) -> Value:
+            if bound > 0:
+                x = k.clamp(x, -bound, bound)
+            match name:
+                case "Affine":
+                    return x * alpha + beta
+                case "ScaledTanh":
+                    scaled: Value = Tanh().compute(k, x * beta)
+                    return scaled * alpha
+            value: Value = table[name].compute(k, x)
+            return value
+
+        return run
