@@ -30,7 +30,7 @@ class Worker:
     def __init__(self, target: str) -> None:
         self.target = target
         self.process: subprocess.Popen[str] | None = None
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (lives as long as the worker)
 
     def run(self, name: str) -> dict[str, Any]:
         if self.process is None:
@@ -57,7 +57,12 @@ class Worker:
         self.process = None
         self.errors.seek(0)
         last = self.errors.read().strip().splitlines()[-1:]
-        return {"name": name, "status": "failed", "why": f"crashed with {code}: {' '.join(last)}" if alive else f"longer than {TIMEOUT_S:.0f} s", "code": "crash"}
+        return {
+            "name": name,
+            "status": "failed",
+            "why": f"crashed with {code}: {' '.join(last)}" if alive else f"longer than {TIMEOUT_S:.0f} s",
+            "code": "crash",
+        }
 
     def close(self) -> None:
         if self.process and self.process.stdin:
@@ -95,7 +100,9 @@ def summary(results: list[dict[str, Any]]) -> str:
     counts = Counter((r["name"].split("/")[0], r["status"]) for r in results)
     lines = [f"{'group':20s} {'passed':>7s} {'failed':>7s} {'unsupported':>12s} {'of':>6s}"]
     for group in [*GROUPS, "all"]:
-        row = [sum(c for (g, s), c in counts.items() if s == status and group in (g, "all")) for status in ("passed", "failed", "unsupported")]
+        row = [
+            sum(c for (g, s), c in counts.items() if s == status and group in (g, "all")) for status in ("passed", "failed", "unsupported")
+        ]
         lines.append(f"{group:20s} {row[0]:7d} {row[1]:7d} {row[2]:12d} {sum(row):6d}")
     return "\n".join(lines)
 
@@ -106,7 +113,11 @@ def reasons(results: list[dict[str, Any]]) -> list[str]:
     for r in results:
         if r["status"] != "passed":
             groups.setdefault((r["status"], r["why"]), []).append(r["name"].split("/")[1].removeprefix("test_"))
-    return [f"{status:12s} {', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}: {why}" for (status, why), names in groups.items()]
+    lines = []
+    for (status, why), names in groups.items():
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        lines.append(f"{status:12s} {', '.join(names[:6])}{more}: {why}")
+    return lines
 
 
 def main() -> int:

@@ -43,7 +43,9 @@ def run_case(name: str, target: str) -> dict[str, Any]:
 def _reason(error: Any) -> str:
     if error.code == "op-unsupported":
         return "; ".join(line.strip().split(" at ")[0] for line in error.what.splitlines()[1:])
-    return f"[{error.layer}] {error.what.removeprefix('test_').partition(': ')[2] or error.what}"[:300] + (f" ({error.code})" if error.code else "")
+    return f"[{error.layer}] {error.what.removeprefix('test_').partition(': ')[2] or error.what}"[:300] + (
+        f" ({error.code})" if error.code else ""
+    )
 
 
 def main() -> None:

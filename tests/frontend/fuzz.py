@@ -5,6 +5,7 @@ File `i` is the same in every run: a small model, mutated with the seed `i`: fli
 what the format allows and no exporter writes (sizes of 2^60, negative sizes, names swapped, attributes of another type).
 """
 
+# ruff: noqa: E501  (a model a line)
 from __future__ import annotations
 
 import argparse
@@ -57,7 +58,9 @@ def seeds() -> list[bytes]:
     found = []
     for text in TEXTS:
         function = FUNCTION if "mine." in text else ""
-        proto = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20{", " + chr(34) + "mine" + chr(34) + " : 1" if function else ""}]>\n{text}\n{function}')
+        proto = onnx.parser.parse_model(
+            f'<ir_version: 9, opset_import: ["" : 20{", " + chr(34) + "mine" + chr(34) + " : 1" if function else ""}]>\n{text}\n{function}'
+        )
         names = {t.name for t in proto.graph.initializer}
         if "Conv<" in text:
             proto.graph.initializer.append(numpy_helper.from_array(np.ones((2, 2, 3, 3), np.float32), "w"))
@@ -295,7 +298,10 @@ def main() -> int:
     for index, (status, why) in sorted(results.items()):
         if status == "failed":
             print(f"file {index}: {why}")
-    print(Counter(status for status, _ in results.values()), Counter(why for status, why in results.values() if status == "refused").most_common(30))
+    print(
+        Counter(status for status, _ in results.values()),
+        Counter(why for status, why in results.values() if status == "refused").most_common(30),
+    )
     return 0 if all(status != "failed" for status, _ in results.values()) else 1
 
 

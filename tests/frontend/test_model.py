@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.frontend.build import model
 
 import jumar
 from jumar.base import ImportFault, f32, i64
-from tests.frontend.build import model
 
 TEXT = "g (float[batch, 3] x, float[batch, 3] scale, int64[1] k) => (float[batch, 3] y, int64[1] l) { y = Mul(x, scale) \n l = Add(k, k) }"
 
@@ -97,7 +97,9 @@ def test_a_wrong_shape_says_which_dimension(m: Any) -> None:
 
 def test_dims_of_one_name_are_one_size(m: Any) -> None:
     error = fault(lambda: m(X, X[:1], K))
-    assert error.code == "input-dims" and "'batch' must be one size, got 2 as dimension 0 of 'x' and 1 as dimension 0 of 'scale'" in error.what
+    assert (
+        error.code == "input-dims" and "'batch' must be one size, got 2 as dimension 0 of 'x' and 1 as dimension 0 of 'scale'" in error.what
+    )
 
 
 def test_dims_may_be_fixed_when_loading() -> None:
@@ -131,7 +133,8 @@ def test_inputs_with_defaults_may_be_left_out() -> None:
 
 @pytest.mark.parametrize("target", ["interpreter", "cpu"])
 def test_many_threads_get_their_own_results(target: str) -> None:
-    text = "g (float[n, 8] x) => (float[k, 8] y) { a = MatMul(x, w) \n s = ReduceSum<keepdims = 0>(a, one) \n i = NonZero(s) \n j = Squeeze(i, zero) \n y = Gather(a, j) }"
+    text = """g (float[n, 8] x) => (float[k, 8] y) { a = MatMul(x, w)
+        s = ReduceSum<keepdims = 0>(a, one) \n i = NonZero(s) \n j = Squeeze(i, zero) \n y = Gather(a, j) }"""
     proto = model(text.replace("{ a", "<float[8, 8] w = {" + ", ".join(["1"] * 64) + "}, int64[1] one = {1}, int64[1] zero = {0}> { a", 1))
     m = jumar.load(proto, target=target)
     errors: list[str] = []
@@ -154,7 +157,9 @@ def test_many_threads_get_their_own_results(target: str) -> None:
 
 
 def test_a_package_runs_without_the_compiler(tmp_path: Path) -> None:
-    m = jumar.load(model("g (float[batch, 3] x) => (float[batch, 3] y, float[2] w) <float[2] v = {1, 2}> { y = Relu(x) \n w = Identity(v) }"))
+    m = jumar.load(
+        model("g (float[batch, 3] x) => (float[batch, 3] y, float[2] w) <float[2] v = {1, 2}> { y = Relu(x) \n w = Identity(v) }")
+    )
     m.package(tmp_path / "m.jmr", dims=[{"batch": 1}, {"batch": 2}])
     np.savez(tmp_path / "in.npz", x=X - 2)
     code = (

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.frontend.build import model
 
 import jumar
 from jumar.frontend import model as model_module
 from jumar.frontend import store
-from tests.frontend.build import model
 
 CUT = "g (float[n] x) => (float[k] y) { a = Relu(x) \n i = NonZero(a) \n j = Transpose(i) \n b = GatherND(a, j) \n y = Neg(b) }"
 
@@ -86,7 +86,11 @@ def test_damaged_entries_are_made_again(path: Path, damage: str, tmp_path: Path)
     for entry in entries:
         raw = entry.read_bytes()
         middle = len(raw) // 2
-        entry.write_bytes({"flip": raw[:middle] + bytes([raw[middle] ^ 4]) + raw[middle + 1 :], "cut": raw[:middle], "empty": b"", "foreign": b"x" * 99}[damage])
+        entry.write_bytes(
+            {"flip": raw[:middle] + bytes([raw[middle] ^ 4]) + raw[middle + 1 :], "cut": raw[:middle], "empty": b"", "foreign": b"x" * 99}[
+                damage
+            ]
+        )
     assert jumar.load(path)(x).tolist() == [-1, -2]
 
 

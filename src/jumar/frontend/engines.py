@@ -87,5 +87,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {"interpreter": Interpreter, "cpu"
 def engine(target: str, threads: int) -> Engine:
     """The engine of a target."""
     if target not in ENGINES:
-        raise ImportFault(f"load: target must be one of {', '.join(ENGINES)}, got {target!r}", hint=nearest(target, list(ENGINES)), code="target-unknown")
+        raise ImportFault(
+            f"load: target must be one of {', '.join(ENGINES)}, got {target!r}", hint=nearest(target, list(ENGINES)), code="target-unknown"
+        )
     return ENGINES[target](threads)

@@ -17,8 +17,9 @@ from jumar.frontend.importers.onnx.value import as_array
 
 def bind(model: str, ports: Sequence[Port], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Feeds by name of the arguments of a call: positional, by keyword, or one dict."""
-    if len(args) == 1 and not named and isinstance(args[0], Mapping):
-        args, named = (), args[0]
+    first = args[0] if len(args) == 1 and not named else None
+    if isinstance(first, Mapping):
+        args, named = (), first
     wanted = [p for p in ports if not p.has_default]
     if len(args) > len(ports):
         raise _inputs(model, ports, f"must get at most {len(ports)} inputs, got {len(args)}")
@@ -34,7 +35,9 @@ def bind(model: str, ports: Sequence[Port], args: Sequence[Any], named: Mapping[
         feeds[name] = value
     missing = [str(p) for p in wanted if p.name not in feeds]
     if missing:
-        raise _inputs(model, ports, f"all inputs must be given, {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, got {len(feeds)}")
+        raise _inputs(
+            model, ports, f"all inputs must be given, {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, got {len(feeds)}"
+        )
     return feeds
 
 
@@ -47,7 +50,9 @@ def read_feed(model: str, port: Port, value: Any, dims: dict[str, tuple[int, str
     if port.kind.startswith("optional"):
         if value is None:
             return None
-        return read_feed(model, Port(port.name, port.dtype, port.shape, port.kind.removeprefix("optional").strip() or "tensor"), value, dims)
+        return read_feed(
+            model, Port(port.name, port.dtype, port.shape, port.kind.removeprefix("optional").strip() or "tensor"), value, dims
+        )
     if port.kind == "sequence":
         if not isinstance(value, list | tuple):
             raise ImportFault(f"{model}: input {port.name!r} must be a list of arrays, got {type(value).__name__}", code="input-kind")
@@ -70,9 +75,13 @@ def _to_array(model: str, port: Port, value: Any) -> Array:
     elif isinstance(value, bool | int | float | complex | str | list | tuple):
         # Python numbers have no element type of their own, so they take the input's
         try:
-            array = as_array(np.asarray(value) if port.dtype in (None, str_) else np.asarray(value, port.dtype.numpy if port.dtype else None))
+            array = as_array(
+                np.asarray(value) if port.dtype in (None, str_) else np.asarray(value, port.dtype.numpy if port.dtype else None)
+            )
         except (ValueError, TypeError, OverflowError) as error:
-            raise ImportFault(f"{model}: input {port.name!r} must be {port}, got {type(value).__name__}: {error}", code="input-kind") from error
+            raise ImportFault(
+                f"{model}: input {port.name!r} must be {port}, got {type(value).__name__}: {error}", code="input-kind"
+            ) from error
     else:
         raise ImportFault(
             f"{model}: input {port.name!r} must be an array, got {type(value).__name__}",
@@ -107,7 +116,9 @@ def _checked(model: str, port: Port, array: Array, dims: dict[str, tuple[int, st
         return array
     if len(port.shape) != array.ndim:
         raise ImportFault(
-            f"{model}: input {port.name!r} must have {len(port.shape)} dimensions, {port}, got {got}", hint=_rank_hint(port, array), code="input-shape"
+            f"{model}: input {port.name!r} must have {len(port.shape)} dimensions, {port}, got {got}",
+            hint=_rank_hint(port, array),
+            code="input-shape",
         )
     for axis, (dim, size) in enumerate(zip(port.shape, array.shape, strict=True)):
         where = f"dimension {axis} of {port.name!r}"
@@ -115,7 +126,10 @@ def _checked(model: str, port: Port, array: Array, dims: dict[str, tuple[int, st
             if dim != size:
                 raise ImportFault(f"{model}: {where} must be {dim}, got {size} in {got}", hint=f"the model says {port}", code="input-shape")
         elif dims.setdefault(dim, (size, where))[0] != size:
-            raise ImportFault(f"{model}: dimension {dim!r} must be one size, got {dims[dim][0]} as {dims[dim][1]} and {size} as {where}", code="input-dims")
+            raise ImportFault(
+                f"{model}: dimension {dim!r} must be one size, got {dims[dim][0]} as {dims[dim][1]} and {size} as {where}",
+                code="input-dims",
+            )
     return array
 
 

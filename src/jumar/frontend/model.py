@@ -66,7 +66,9 @@ class Source:
         if self.path is not None and raw is None:
             raw = read_path(self.path)
             if self.hash and content_hash(raw) != self.hash:
-                raise ImportFault(f"{self.name}: file must stay as it was when it was loaded, and has changed", hint="load it again", code="file-changed")
+                raise ImportFault(
+                    f"{self.name}: file must stay as it was when it was loaded, and has changed", hint="load it again", code="file-changed"
+                )
         proto = self.proto if raw is None else parse_model(raw, self.name)
         self.raw = None
         folder = Path(self.path).resolve().parent if self.path else None
@@ -106,7 +108,9 @@ class Model:
         names = [p.name for p in self.outputs]
         for name in output_names or ():
             if name not in names:
-                raise ImportFault(f"{self.name}: output must be one of {', '.join(names)}, got {name!r}", hint=nearest(name, names), code="output-name")
+                raise ImportFault(
+                    f"{self.name}: output must be one of {', '.join(names)}, got {name!r}", hint=nearest(name, names), code="output-name"
+                )
         results = dict(zip(names, self._run(bind(self.name, self.inputs, (), feeds)), strict=True))
         return [results[name] for name in output_names or names]
 
@@ -211,11 +215,16 @@ class Model:
         ports = [p for p in self.inputs if not p.has_default]
         missing = [d for d in self.free_dims if d not in sizes]
         if missing:
-            raise ImportFault(f"{self.name}: free dimensions must have sizes, got none for {', '.join(missing)}", hint=f"dims={{{missing[0]!r}: 1}}", code="input-dims")
+            what = f"{self.name}: free dimensions must have sizes, got none for {', '.join(missing)}"
+            raise ImportFault(what, hint=f"dims={{{missing[0]!r}: 1}}", code="input-dims")
         structure = []
         for p in ports:
             if p.kind != "tensor" or p.shape is None or p.dtype is None:
-                raise ImportFault(f"{self.name}: type of input must be known to compile without inputs, got {p}", hint="give inputs instead", code="input-kind")
+                raise ImportFault(
+                    f"{self.name}: type of input must be known to compile without inputs, got {p}",
+                    hint="give inputs instead",
+                    code="input-kind",
+                )
             structure.append(TensorType(tuple(sizes[d] if isinstance(d, str) else d for d in p.shape), p.dtype))
         return tuple(p.name for p in ports), tuple(structure)
 
@@ -227,9 +236,8 @@ def _checked_dims(name: str, ports: Sequence[Port], dims: Mapping[str, int]) -> 
     free = {d for p in ports for d in (p.shape or ()) if isinstance(d, str)}
     for dim, size in dims.items():
         if dim not in free:
-            raise ImportFault(
-                f"{name}: dims must name free dimensions ({', '.join(sorted(free)) or 'there are none'}), got {dim!r}", hint=nearest(dim, free), code="input-dims"
-            )
+            what = f"{name}: dims must name free dimensions ({', '.join(sorted(free)) or 'there are none'}), got {dim!r}"
+            raise ImportFault(what, hint=nearest(dim, free), code="input-dims")
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**47:
             raise ImportFault(f"{name}: size of dimension {dim!r} must be a whole number from 0 on, got {size!r}", code="input-dims")
     return dict(dims)
@@ -252,7 +260,9 @@ def _plan(stages: Sequence[Stage]) -> Plan:
 def load(
     source: str | os.PathLike[str] | bytes | Any, *, target: str = "cpu", threads: int | None = None, dims: Mapping[str, int] | None = None
 ) -> Model:
-    """A model of a file, bytes or a ModelProto.   target: cpu, or interpreter (the oracle).   threads: 0 or None for all cores.   dims: sizes of free dimensions."""
+    """A model of a file, bytes or a ModelProto.
+
+    target: cpu, or interpreter (the oracle).   threads: 0 or None for all cores.   dims: sizes of free dimensions."""
     found = engine(target, threads or 0)
     place, face = _open(source)
     return Model(place, face, found, dims or {})

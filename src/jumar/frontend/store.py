@@ -267,5 +267,3 @@ def _tree(record: Any) -> Any:
         case list():
             return [_tree(i) for i in record]
     return None
-
-

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.frontend.build import model
 
 import jumar
 from jumar.base import ImportFault
 from jumar.frontend.importers.onnx import evaluator, trace
-from tests.frontend.build import model
 
 TARGETS = ["interpreter", "cpu"]
 
@@ -40,7 +40,9 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_plain_network_is_one_piece(target: str, traces: list[str]) -> None:
-    m = jumar.load(model("g (float[n, 3] x) => (float[n, 3] y) { a = Relu(x) \n s = Shape(a) \n b = Reshape(a, s) \n y = Add(b, x) }"), target=target)
+    m = jumar.load(
+        model("g (float[n, 3] x) => (float[n, 3] y) { a = Relu(x) \n s = Shape(a) \n b = Reshape(a, s) \n y = Add(b, x) }"), target=target
+    )
     x = arange(2, 3) - 2
     for _ in range(3):
         np.testing.assert_array_equal(m(x), np.maximum(x, 0) + x)
@@ -52,7 +54,10 @@ def test_a_plain_network_is_one_piece(target: str, traces: list[str]) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_data_dependent_operator_cuts_and_its_shape_decides(target: str, traces: list[str]) -> None:
-    m = jumar.load(model("g (float[n] x) => (float[k] y) { a = Relu(x) \n i = NonZero(a) \n j = Transpose(i) \n b = GatherND(a, j) \n y = Neg(b) }"), target=target)
+    m = jumar.load(
+        model("g (float[n] x) => (float[k] y) { a = Relu(x) \n i = NonZero(a) \n j = Transpose(i) \n b = GatherND(a, j) \n y = Neg(b) }"),
+        target=target,
+    )
     for x in ([1, 0, 2], [0, 3, 4], [5, 6, -7], [1, 2, 3], [0, 0, 0], [3, 0, 1]):
         array = np.array(x, np.float32)
         np.testing.assert_array_equal(m(array), -array[array > 0])
@@ -202,8 +207,11 @@ def test_functions_of_the_model_are_inlined_with_their_attributes(target: str) -
         a = Constant<value_float: float = @alpha>()
         y = Mul(x, a)
     }
-    <domain: "mine", opset_import: ["" : 18, "mine" : 1]> twice <beta> (x) => (y) { b = mine.scaled<alpha: float = @beta>(x) \n y = mine.scaled<alpha = 2.0>(b) }"""
-    m = jumar.load(model("g (float[3] x) => (float[3] y) { y = mine.twice<beta = 3.0>(x) }", extra=', "mine" : 1', functions=functions), target=target)
+    <domain: "mine", opset_import: ["" : 18, "mine" : 1]> twice <beta> (x) => (y) {
+        b = mine.scaled<alpha: float = @beta>(x) \n y = mine.scaled<alpha = 2.0>(b) }"""
+    m = jumar.load(
+        model("g (float[3] x) => (float[3] y) { y = mine.twice<beta = 3.0>(x) }", extra=', "mine" : 1', functions=functions), target=target
+    )
     np.testing.assert_allclose(m(arange(3)), arange(3) * 6)
 
 
@@ -217,13 +225,18 @@ def test_an_input_that_is_a_size_is_specialised_on(target: str, traces: list[str
 
 
 def test_strings_are_known_and_handed_on() -> None:
-    m = jumar.load(model("g (string[n] x, string[n] z) => (string[n] y, bool[n] same) { y = StringConcat(x, z) \n same = Equal(x, z) }", opset=20), target="interpreter")
+    m = jumar.load(
+        model("g (string[n] x, string[n] z) => (string[n] y, bool[n] same) { y = StringConcat(x, z) \n same = Equal(x, z) }", opset=20),
+        target="interpreter",
+    )
     y, same = m(np.array(["a", "b"]), np.array(["c", "b"]))
     assert y.tolist() == ["ac", "bb"] and same.tolist() == [False, True]
 
 
 def test_a_trace_that_failed_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    m = jumar.load(model("g (float[n] x) => (float[k] y) { i = NonZero(x) \n j = Transpose(i) \n y = GatherND(x, j) }"), target="interpreter")
+    m = jumar.load(
+        model("g (float[n] x) => (float[k] y) { i = NonZero(x) \n j = Transpose(i) \n y = GatherND(x, j) }"), target="interpreter"
+    )
     x = np.array([1, 0, 2], np.float32)
     plain = trace.Trace.finish
 
@@ -239,7 +252,11 @@ def test_a_trace_that_failed_leaves_nothing_behind(monkeypatch: pytest.MonkeyPat
 
 
 def test_results_may_be_written_to_without_changing_the_model() -> None:
-    m = jumar.load(model("g (float[2] x) => (float[2] a, float[2] b, float[2] c) <float[2] w = {1, 2}> { a = Identity(w) \n b = Identity(x) \n c = Add(x, w) }"))
+    m = jumar.load(
+        model(
+            "g (float[2] x) => (float[2] a, float[2] b, float[2] c) <float[2] w = {1, 2}> { a = Identity(w) \n b = Identity(x) \n c = Add(x, w) }"
+        )
+    )
     x = arange(2)
     for _ in range(2):
         for result, expected in zip(m(x), ([1, 2], [0, 1], [1, 3]), strict=True):
@@ -265,14 +282,18 @@ def test_an_operator_nobody_knows_is_named_with_all_others() -> None:
 
 def test_functions_that_call_themselves_are_refused() -> None:
     functions = '<domain: "mine", opset_import: ["" : 18, "mine" : 1]> f (x) => (y) { y = mine.f(x) }'
-    m = jumar.load(model("g (float[3] x) => (float[3] y) { y = mine.f(x) }", extra=', "mine" : 1', functions=functions), target="interpreter")
+    m = jumar.load(
+        model("g (float[3] x) => (float[3] y) { y = mine.f(x) }", extra=', "mine" : 1', functions=functions), target="interpreter"
+    )
     with pytest.raises(ImportFault) as caught:
         m(arange(3))
     assert caught.value.code == "graph-nesting"
 
 
 def test_graphs_shows_what_will_be_compiled() -> None:
-    m = jumar.load(model("g (float[n, 3] x, float[3] unused) => (float[n, 3] y, float[2] z) <float[2] w = {1, 2}> { y = Relu(x) \n z = Identity(w) }"))
+    m = jumar.load(
+        model("g (float[n, 3] x, float[3] unused) => (float[n, 3] y, float[2] z) <float[2] w = {1, 2}> { y = Relu(x) \n z = Identity(w) }")
+    )
     graph = m.graph(dims={"n": 2})
     assert [str(p.type) for p in graph.params] == ["f32[2, 3]", "f32[3]"]
     assert graph.output_names == ("y", "z")
@@ -282,7 +303,9 @@ def test_graphs_shows_what_will_be_compiled() -> None:
 
 
 def test_compiling_for_dims_stops_where_a_value_decides() -> None:
-    m = jumar.load(model("g (float[n] x) => (float[k] y) { i = NonZero(x) \n j = Transpose(i) \n y = GatherND(x, j) }"), target="interpreter")
+    m = jumar.load(
+        model("g (float[n] x) => (float[k] y) { i = NonZero(x) \n j = Transpose(i) \n y = GatherND(x, j) }"), target="interpreter"
+    )
     assert not m.compile(dims={"n": 3}).complete
     with pytest.raises(ImportFault) as caught:
         m.graphs(dims={"n": 3})

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from tests.frontend.build import model
 
 import jumar
 from jumar.base import ImportFault, recording
 from jumar.frontend.importers.onnx import file as file_module
-from tests.frontend.build import model
 
 PLAIN = "g (float[n] x) => (float[n] y) { a = Relu(x) \n y = Neg(a) }"
 
@@ -26,13 +26,18 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fault(source: Any, *inputs: Any) -> ImportFault:
     with pytest.raises(ImportFault) as caught:
-        m = jumar.load(source, target="interpreter")
-        m(*inputs)
+        jumar.load(source, target="interpreter")(*inputs)
     return caught.value
 
 
 def test_what_is_no_onnx_file_is_said_to_be_none(tmp_path: Path) -> None:
-    for raw, hint in ((b"PK\x03\x04 archive", "zip"), (b"<html>", "web page"), (b'{"a": 1}', "JSON"), (b"version https://git-lfs", "git lfs pull"), (os.urandom(1), "")):
+    for raw, hint in (
+        (b"PK\x03\x04 archive", "zip"),
+        (b"<html>", "web page"),
+        (b'{"a": 1}', "JSON"),
+        (b"version https://git-lfs", "git lfs pull"),
+        (os.urandom(1), ""),
+    ):
         path = tmp_path / "m.onnx"
         path.write_bytes(raw)
         error = fault(path)
@@ -198,6 +203,12 @@ def test_external_data_behind_a_link_is_refused(tmp_path: Path) -> None:
 def test_external_data_that_is_missing_or_short_is_named(tmp_path: Path) -> None:
     error = fault(external(tmp_path, "w.bin"))
     assert error.code == "external-data-missing" and "'w'" in error.what and "w.bin" in error.what
-    for entries, data in (({}, b"short"), ({"offset": 4}, W.tobytes()), ({"length": 8}, W.tobytes()), ({"offset": -16}, W.tobytes()), ({"offset": "x"}, W.tobytes())):
+    for entries, data in (
+        ({}, b"short"),
+        ({"offset": 4}, W.tobytes()),
+        ({"length": 8}, W.tobytes()),
+        ({"offset": -16}, W.tobytes()),
+        ({"offset": "x"}, W.tobytes()),
+    ):
         assert fault(external(tmp_path, "w.bin", data=data, **entries)).code == "external-data"
     assert fault(external(tmp_path, "w.bin", data=W.tobytes()).read_bytes()).code == "external-data"  # from memory there is no folder

@@ -28,7 +28,11 @@ def test_every_element_type_decodes(number: int, raw: bool) -> None:
     if dtype.bits == 2:
         values = np.clip(values, -2, 1)
     array = values.astype(dtype.numpy)
-    proto = numpy_helper.from_array(array, "t") if raw else helper.make_tensor("t", number, [7], array.astype(np.complex128 if dtype.kind == "c" else np.float64).tolist())
+    proto = (
+        numpy_helper.from_array(array, "t")
+        if raw
+        else helper.make_tensor("t", number, [7], array.astype(np.complex128 if dtype.kind == "c" else np.float64).tolist())
+    )
     assert proto.HasField("raw_data") == raw
     got = decode_tensor(proto)
     assert got.dtype == dtype.numpy

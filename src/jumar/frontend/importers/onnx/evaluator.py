@@ -187,7 +187,9 @@ def run_graph(t: Trace, graph: OnnxGraph, inputs: Sequence[Value], outer: Scope 
     if depth > MAX_DEPTH:
         raise ImportFault(f"onnx: functions must be nested at most {MAX_DEPTH} deep, got more", loc=t.loc, code="graph-nesting")
     if len(inputs) > len(graph.inputs):
-        raise ImportFault(f"onnx: graph {graph.name!r} must get at most {len(graph.inputs)} inputs, got {len(inputs)}", loc=t.loc, code="node-invalid")
+        raise ImportFault(
+            f"onnx: graph {graph.name!r} must get at most {len(graph.inputs)} inputs, got {len(inputs)}", loc=t.loc, code="node-invalid"
+        )
     given = [*inputs, *[None] * (len(graph.inputs) - len(inputs))]
     return evaluate(t, Scope(graph, dict(zip(graph.inputs, given, strict=True)), outer, depth))
 

@@ -83,10 +83,14 @@ def read_path(path: str | os.PathLike[str]) -> bytes:
     try:
         status = os.stat(name)
     except OSError as error:
-        raise ImportFault(f"{name}: file must exist and be readable, got {error.strerror}", hint=_siblings(name), code="file-missing") from error
+        raise ImportFault(
+            f"{name}: file must exist and be readable, got {error.strerror}", hint=_siblings(name), code="file-missing"
+        ) from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
-        raise ImportFault(f"{name}: model must be a file, got {kind}", hint=_siblings(os.path.join(name, "model.onnx")), code="file-missing")
+        raise ImportFault(
+            f"{name}: model must be a file, got {kind}", hint=_siblings(os.path.join(name, "model.onnx")), code="file-missing"
+        )
     check_memory(name, status.st_size)
     try:
         return Path(name).read_bytes()
@@ -275,7 +279,9 @@ class TensorReader:
     def safe_path(self, location: str, what: str) -> Path:
         """The path of a location; refused where it leads out of the model's folder, by `..`, a root or a link."""
         if self.folder is None:
-            raise ImportFault(f"{what} must lie beside a model file, got a model from memory", hint="load the model by its path", code="external-data")
+            raise ImportFault(
+                f"{what} must lie beside a model file, got a model from memory", hint="load the model by its path", code="external-data"
+            )
         parts = location.replace("\\", "/").split("/")
         outside = not location or "\0" in location or os.path.isabs(location) or parts[0] == "" or ".." in parts or ":" in parts[0]
         path = self.folder

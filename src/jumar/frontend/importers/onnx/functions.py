@@ -29,7 +29,9 @@ def has_schema_function(node: OnnxNode) -> bool:
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
-KINDS = {1: "a float", 2: "an int", 3: "a text", 4: "a tensor", 5: "a graph", 6: "floats", 7: "ints", 8: "texts", 9: "tensors", 10: "graphs", 11: "a sparse tensor"}
+KINDS = {
+    1: "a float", 2: "an int", 3: "a text", 4: "a tensor", 5: "a graph", 6: "floats", 7: "ints", 8: "texts", 9: "tensors", 10: "graphs", 11: "a sparse tensor",
+}  # fmt: skip
 
 
 def check_attributes(node: OnnxNode) -> None:
@@ -59,7 +61,9 @@ def function_of_schema(node: OnnxNode, values: Sequence[Value]) -> Any:
         if not versions:
             return None
         types = [_type_proto(v).SerializeToString() for v in values]
-        proto.ParseFromString(schema.get_context_dependent_function_with_opset_version(max(versions), _resolved(node).SerializeToString(), types))
+        proto.ParseFromString(
+            schema.get_context_dependent_function_with_opset_version(max(versions), _resolved(node).SerializeToString(), types)
+        )
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= node.opsets.get("", node.opset)]
         if not versions:

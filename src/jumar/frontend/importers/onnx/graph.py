@@ -64,8 +64,7 @@ class OnnxGraph:
 
     def all_nodes(self) -> Iterator[OnnxNode]:
         """Nodes of this graph and of all sub-graphs."""
-        for node in self.nodes:
-            yield node
+        yield from self.nodes
         for graph in self.subgraphs.values():
             yield from graph.all_nodes()
 
@@ -106,7 +105,9 @@ def _build(
     weights: Mapping[str, Any], outer: frozenset[str], depth: int, results: tuple[Port, ...],
 ) -> OnnxGraph:  # fmt: skip
     if depth > MAX_DEPTH:
-        raise ImportFault(f"{context.file}: graphs must be nested at most {MAX_DEPTH} deep, got more at {proto.name!r}", code="graph-nesting")
+        raise ImportFault(
+            f"{context.file}: graphs must be nested at most {MAX_DEPTH} deep, got more at {proto.name!r}", code="graph-nesting"
+        )
     makers: dict[str, int] = {}
     given = frozenset(inputs) | frozenset(weights)
     protos = list(proto.node)
@@ -114,7 +115,8 @@ def _build(
         for name in map(text_of, node.output):
             if name and (name in makers or name in given):
                 raise ImportFault(
-                    f"{context.file}: a name must be written once, got {name!r} written again by {_node_name(node, index)}", code="name-duplicate"
+                    f"{context.file}: a name must be written once, got {name!r} written again by {_node_name(node, index)}",
+                    code="name-duplicate",
                 )
             if name:
                 makers[name] = index
@@ -185,7 +187,12 @@ def _renamed(attribute: Any, name: str) -> Any:
 
 
 def _check_names(
-    nodes: Sequence[OnnxNode], reads: Sequence[tuple[str, ...]], visible: frozenset[str], outputs: Sequence[str], context: Context, graph: str
+    nodes: Sequence[OnnxNode],
+    reads: Sequence[tuple[str, ...]],
+    visible: frozenset[str],
+    outputs: Sequence[str],
+    context: Context,
+    graph: str,
 ) -> None:
     for node, names in zip(nodes, reads, strict=True):
         for name in names:

@@ -18,7 +18,8 @@ from jumar.base import DTYPES, Array, DType, ImportFault, Loc
 DTYPE_OF_ONNX: dict[int, DType] = {
     number: DTYPES[name]
     for number, name in {
-        1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 8: "str", 9: "bool", 10: "f16", 11: "f64", 12: "u32", 13: "u64", 14: "c64", 15: "c128", 16: "bf16",
+        1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 8: "str", 9: "bool", 10: "f16", 11: "f64", 12: "u32", 13: "u64",
+        14: "c64", 15: "c128", 16: "bf16",
         17: "f8e4m3fn", 18: "f8e4m3fnuz", 19: "f8e5m2", 20: "f8e5m2fnuz", 21: "u4", 22: "i4", 23: "f4e2m1", 24: "f8e8m0", 25: "u2", 26: "i2",
     }.items()
 }  # fmt: skip
@@ -117,7 +118,16 @@ def check_dims(dims: tuple[int, ...], what: str) -> int:
     return math.prod(dims)
 
 
-_FIELD = {1: "float_data", 10: "int32_data", 7: "int64_data", 11: "double_data", 14: "float_data", 15: "double_data", 12: "uint64_data", 13: "uint64_data"}
+_FIELD = {
+    1: "float_data",
+    10: "int32_data",
+    7: "int64_data",
+    11: "double_data",
+    14: "float_data",
+    15: "double_data",
+    12: "uint64_data",
+    13: "uint64_data",
+}
 
 
 def decode_tensor(proto: Any) -> Array:
@@ -166,7 +176,7 @@ def decode_raw(raw: Any, dtype: DType, dims: tuple[int, ...], what: str) -> Arra
     if dtype.bits < 8:
         return unpack(np.frombuffer(raw, np.uint8), dtype, size).reshape(dims)
     if dtype.kind == "b":
-        return (np.frombuffer(raw, np.uint8) != 0).reshape(dims)
+        return np.asarray((np.frombuffer(raw, np.uint8) != 0).reshape(dims))
     return np.frombuffer(raw, dtype.numpy).reshape(dims)
 
 

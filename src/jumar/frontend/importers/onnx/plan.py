@@ -3,8 +3,8 @@
 In: segments and demands from trace.py while a call is traced for the first time.  Out: a tree of `Stage`s; later calls walk it without tracing.
 
 A call has one *frame*, a list of arrays that only grows: first the inputs, then what each step appends.  A stage ends in a `Branch`
-(the value in a slot, or the types that a host call gave, decide which stage comes next) or in a `Finish`.  A call that reaches a branch which it is the first to
-take is traced again from the start: everything up to there is in its frame, so nothing runs twice.
+(the value in a slot, or the types that a host call gave, decide which stage comes next) or in a `Finish`.  A call that is the first
+to take a way out of a branch is traced again from the start: everything up to there is in its frame, so nothing runs twice.
 """
 
 from __future__ import annotations

@@ -33,7 +33,13 @@ class Port:
         return f"{self.name}: {inner if self.kind == 'tensor' else f'{self.kind} of {inner}'}"
 
     def to_json(self) -> list[Any]:
-        return [self.name, self.dtype.name if self.dtype else None, None if self.shape is None else list(self.shape), self.kind, self.has_default]
+        return [
+            self.name,
+            self.dtype.name if self.dtype else None,
+            None if self.shape is None else list(self.shape),
+            self.kind,
+            self.has_default,
+        ]
 
     @staticmethod
     def from_json(row: list[Any]) -> Port:

@@ -6,9 +6,9 @@
 
 In: functions decorated with `@rule` in the files of `rules/`.  Out: `find_rule(op, domain)` for evaluator.py.
 
-A rule gets the trace, the node, and one `Value` for each input (None where an optional input is absent; inputs past the last one given are
-None too, up to the function's number of parameters).  It returns one result for each output: a `Node`, an array or number, a `Value`, a list of such (a sequence);
-a tuple where there are several outputs.  It may return more results than the node lists.  What it may ask:
+A rule gets the trace, the node, and one `Value` for each input (None where an optional input is absent; inputs past the last one given
+are None too, up to the function's number of parameters).  It returns one result for each output: a `Node`, an array or number, a `Value`,
+a list of such (a sequence); a tuple where there are several outputs.  It may return more results than the node lists.  What it may ask:
 
 | call | gives |
 |---|---|
@@ -72,7 +72,9 @@ def rule(*names: str, domain: str = "", scoped: bool = False) -> Callable[[RuleF
             made = Rule(name, domain, function, None if any_number else count, scoped)
             before = RULES.setdefault((domain, name), made)
             if before.function.__module__ != function.__module__:
-                raise IRError(f"rule: {domain or 'ai.onnx'} {name} must have one rule, got {before.function.__module__} and {function.__module__}")
+                raise IRError(
+                    f"rule: {domain or 'ai.onnx'} {name} must have one rule, got {before.function.__module__} and {function.__module__}"
+                )
             RULES[domain, name] = made
         return function
 

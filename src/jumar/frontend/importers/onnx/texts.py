@@ -16,7 +16,18 @@ from jumar.frontend.importers.onnx.node import OnnxNode
 from jumar.frontend.importers.onnx.rule import Rule, find_rule
 from jumar.frontend.importers.onnx.value import Known, Value, leaves
 
-GIVES_NO_TEXT = {"Equal", "Shape", "Size", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "SequenceLength", "OptionalHasElement", "TopK"}
+GIVES_NO_TEXT = {
+    "Equal",
+    "Shape",
+    "Size",
+    "Greater",
+    "Less",
+    "GreaterOrEqual",
+    "LessOrEqual",
+    "SequenceLength",
+    "OptionalHasElement",
+    "TopK",
+}
 PASSES_VALUES = {"If", "Loop", "Scan", "Optional", "OptionalGetElement", "OptionalHasElement", "Identity", "Constant", "SequenceAt", "SequenceConstruct",
                  "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap"}  # fmt: skip
 
@@ -36,7 +47,9 @@ def text_rule(node: OnnxNode, values: Sequence[Value]) -> Rule | None:
 
 def _on_numbers(usual: Rule) -> Callable[..., Any]:
     def rule(t: Any, n: OnnxNode, *values: Value) -> Any:
-        words = sorted({w for value in values for v in leaves(value) if isinstance(v, Known) and v.dtype is str_ for w in v.array.ravel()} | {""})
+        words = sorted(
+            {w for value in values for v in leaves(value) if isinstance(v, Known) and v.dtype is str_ for w in v.array.ravel()} | {""}
+        )
         number = {w: i for i, w in enumerate(words)}
 
         def encode(value: Value) -> Value:

@@ -86,7 +86,9 @@ class Trace:
         if found is not None:
             return found
         if value is None or isinstance(value, list):
-            raise ImportFault(f"onnx: value must be a tensor here, got {'none' if value is None else 'a sequence'}", loc=self.loc, code="node-invalid")
+            raise ImportFault(
+                f"onnx: value must be a tensor here, got {'none' if value is None else 'a sequence'}", loc=self.loc, code="node-invalid"
+            )
         return self._demand(value.node if isinstance(value, Traced) else value)
 
     def ints(self, value: Any) -> tuple[int, ...]:
@@ -172,7 +174,8 @@ class Trace:
 
     def _settle(self, node: Node, eager: bool) -> Value:
         if isinstance(node.type, tuple):
-            raise ImportFault(f"onnx: a rule must return one result for each output, got a node of {len(node.type)}: this is our bug", loc=self.loc, code="our-bug")
+            what = f"onnx: a rule must return one result for each output, got a node of {len(node.type)}: this is our bug"
+            raise ImportFault(what, loc=self.loc, code="our-bug")
         if node.array is not None:
             return Known(node.array)
         if node in self.values:
@@ -203,7 +206,9 @@ class Trace:
 
     def whole(self, outputs: list[Value], names: Sequence[str], inputs: Sequence[Any]) -> Graph:
         """The graph of all outputs, from the last cut on; where there was none, its parameters are all inputs, read or not."""
-        tensors = [(v, f"{name}.{i}" if isinstance(value, list) else name) for value, name in zip(outputs, names, strict=True) for i, v in enumerate(leaves(value))]
+        tensors: list[tuple[Any, str]] = []
+        for value, name in zip(outputs, names, strict=True):
+            tensors += [(v, f"{name}.{i}" if isinstance(value, list) else name) for i, v in enumerate(leaves(value))]
         graph, _ = self._graph([self.node(v) for v, _ in tensors])
         params = graph.params
         if all(isinstance(n.op, Param) for n in self.slots):
@@ -236,7 +241,7 @@ class Trace:
     def _evaluate(self, node: Node) -> Array:
         """The value of a node that depends on constants only."""
         done: dict[Node, Any] = {}
-        for n in topological([node], [k for k in self.values]):
+        for n in topological([node], list(self.values)):
             if n in self.values:
                 done[n] = self.values[n]
                 continue
@@ -261,7 +266,11 @@ class Trace:
     def _tiny(self, node: Node) -> bool:
         nodes = topological([node], self.slots)[len(self.slots) :]
         varying = [n for n in nodes if self.varies(n)]
-        sizes = (t.size for n in [*varying, *(i for n in varying for i in n.inputs)] for t in (n.type if isinstance(n.type, tuple) else (n.type,)))
+        sizes = (
+            t.size
+            for n in [*varying, *(i for n in varying for i in n.inputs)]
+            for t in (n.type if isinstance(n.type, tuple) else (n.type,))
+        )
         return len(varying) <= 64 and all(s <= TINY_ELEMENTS for s in sizes)
 
     def _materialise(self, nodes: Iterable[Node], *, last: bool = False) -> None:
@@ -293,7 +302,7 @@ class Trace:
                 new[n] = self._constant(self.values[n]) if n.type.size <= 1024 or n not in self.slots else n
             if n in self.slots and (n not in self.values or n.type.size > 1024):
                 new[n] = n if isinstance(n.op, Param) else param(f"v{self.slots[n]}", n.type, n.loc)
-        needed = [n for n in topological(targets, new)[len(new) :]]
+        needed = topological(targets, new)[len(new) :]
         reached = {i for n in needed for i in n.inputs} | {t for t in targets if t in new}
         inputs = []
         for old, node in new.items():
@@ -305,7 +314,9 @@ class Trace:
             same = all(new[i] is i for i in n.inputs)
             new[n] = n if same else Node(n.op, tuple(new[i] for i in n.inputs), n.type, n.loc)
         names = tuple(self.output_names[t] for t in targets) if all(t in self.output_names for t in targets) else ()
-        return Graph(self.name, tuple(params), tuple(new[t] for t in targets), names if len(set(names)) == len(names) else ()), tuple(inputs)
+        return Graph(self.name, tuple(params), tuple(new[t] for t in targets), names if len(set(names)) == len(names) else ()), tuple(
+            inputs
+        )
 
     def _tree(self, value: Any) -> Any:
         """Values as a tree with slots or arrays as leaves."""

@@ -38,7 +38,9 @@ class TooLong(Exception):
 def loop(t: Trace, n: OnnxNode, scope: Scope, trips: Value, condition: Value, *carried: Value) -> Any:
     body = scope.graph.subgraph(n, "body")
     if len(body.inputs) != len(carried) + 2 or len(body.outputs) <= len(carried):
-        raise n.fault(f"body must take {len(carried) + 2} values and give at least {len(carried) + 1}, got {len(body.inputs)} and {len(body.outputs)}")
+        raise n.fault(
+            f"body must take {len(carried) + 2} values and give at least {len(carried) + 1}, got {len(body.inputs)} and {len(body.outputs)}"
+        )
     try:
         with t.attempt():
             return _unrolled(t, scope, body, trips, condition, list(carried))
@@ -81,8 +83,8 @@ def _unrolled(t: Trace, scope: Scope, body: OnnxGraph, trips: Value, condition: 
         states = results[1 : 1 + len(states)]
         number += 1
     if number == 0:
-        return tuple([*states, *_stacked(scans, body, len(states))])
-    return tuple([*states, *(stack(t, scan, 0) for scan in scans)])
+        return (*states, *_stacked(scans, body, len(states)))
+    return (*states, *(stack(t, scan, 0) for scan in scans))
 
 
 def _empty_scans(body: OnnxGraph, states: int) -> list[list[Any]]:
@@ -168,7 +170,13 @@ def _unrolled_scan(t: Trace, scope: Scope, body: OnnxGraph, states: list[Any], i
         for row, value in zip(rows, results[len(states) :], strict=True):
             row.append(value)
         states = results[: len(states)]
-    return [*states, *(stack(t, row[::-1] if back else row, _out_axis(a, row)) for row, a, back in zip(rows, plan.out_axes, plan.out_backward, strict=True))]
+    return [
+        *states,
+        *(
+            stack(t, row[::-1] if back else row, _out_axis(a, row))
+            for row, a, back in zip(rows, plan.out_axes, plan.out_backward, strict=True)
+        ),
+    ]
 
 
 def _out_axis(axis: int, row: Sequence[Any]) -> int:
@@ -214,6 +222,5 @@ def _padded(t: Trace, x: Any, length: int) -> Any:
     if not missing:
         return x
     zeros = Known(np.zeros((missing, *x.shape[1:]), x.dtype.numpy))
-
 
     return concat(t, [x, zeros], 0)

@@ -109,13 +109,13 @@ class Trees:
     def _transformed(self, x: Array) -> Array:
         match self.transform:
             case 1:
-                e = np.exp(x - x.max(1, keepdims=True))
-                return e / e.sum(1, keepdims=True)
+                e: Array = np.exp(x - x.max(1, keepdims=True))
+                return np.asarray(e / e.sum(1, keepdims=True))
             case 2:
-                return 1 / (1 + np.exp(-x))
+                return np.asarray(1 / (1 + np.exp(-x)))
             case 3:
                 e = np.where(x == 0, 0, np.exp(x - x.max(1, keepdims=True)))
-                return e / e.sum(1, keepdims=True)
+                return np.asarray(e / e.sum(1, keepdims=True))
         return x
 
 

@@ -11,7 +11,7 @@ from jumar.frontend.importers.onnx.evaluator import Scope, run_graph
 from jumar.frontend.importers.onnx.node import OnnxNode
 from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
-from jumar.frontend.importers.onnx.value import Known, Value
+from jumar.frontend.importers.onnx.value import Known, Traced, Value
 
 
 def items_of(n: OnnxNode, value: Value) -> list[Any]:
@@ -67,7 +67,8 @@ def sequence_erase(t: Trace, n: OnnxNode, sequence: Value, position: Value) -> V
 
 @rule("SplitToSequence")
 def split_to_sequence(t: Trace, n: OnnxNode, x: Value, split: Value) -> Value:
-    assert isinstance(x, Known) or hasattr(x, "type"), "the evaluator gives tensors"
+    if not isinstance(x, Known | Traced):
+        raise n.fault("input must be a tensor, got none or a sequence")
     shape = x.shape
     axis = int(n.attribute("axis", 0))
     axis += len(shape) if axis < 0 else 0

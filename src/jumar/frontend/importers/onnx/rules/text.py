@@ -44,7 +44,9 @@ def cast_text(n: OnnxNode, array: Array, to: Any) -> Array:
         return array if array.dtype == object else each(_shown, array)
     try:
         if to.kind == "b":
-            return np.array([bool(float(w)) if w not in ("True", "False") else w == "True" for w in array.ravel()], np.bool_).reshape(array.shape)
+            return np.array([bool(float(w)) if w not in ("True", "False") else w == "True" for w in array.ravel()], np.bool_).reshape(
+                array.shape
+            )
         number: Any = int if to.is_integer else float
         values = [number(w) for w in array.ravel()]
     except ValueError as error:
@@ -141,5 +143,5 @@ def _labels(n: OnnxNode) -> tuple[list[Any], list[Any], Any]:
     if first is not None:
         return tables["keys"], tables["values"], first.ravel()[0]
     kind = tables["values_kind"][0]
-    default: Any = {"strings": n.attribute("default_string", "_Unused"), "int64s": n.attribute("default_int64", -1)}.get(kind, n.attribute("default_float", -0.0))
-    return tables["keys"], tables["values"], default
+    name, unused = {"strings": ("default_string", "_Unused"), "int64s": ("default_int64", -1)}.get(kind, ("default_float", -0.0))
+    return tables["keys"], tables["values"], n.attribute(name, unused)
