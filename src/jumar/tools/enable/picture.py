@@ -1,4 +1,4 @@
-"""The picture of a graph as SVG: layers downwards, each branch in a lane of its own, long skips around the side.
+"""The picture of a graph as SVG: layers downwards, each branch in a lane of its own, columns like a newspaper's from left to right.
 
 In: `GraphNode` values in an order where inputs come first.  Out: one SVG element.  Graphs with more than `LARGEST` boxes are shown with
 their straight chains drawn together, so that the shape of the network stays readable.
@@ -14,6 +14,7 @@ from jumar.tools.enable.facts import GraphNode
 
 LARGEST = 260
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 216, 40, 30, 22
+ROWS, GUTTER, MARGIN = 10, 44, 34  # rows of a column; the space between columns and above them, where edges from column to column run
 
 
 @dataclass
@@ -93,19 +94,45 @@ def _place(boxes: list[_Box]) -> None:
         taken.add((b.row, lane))
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Where each column of rows stands.   left: x of its first lane; right: x where its gutter begins."""
+
+    rows: int
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+    def corner(self, b: _Box) -> tuple[int, int]:
+        """Upper left corner of a box."""
+        return self.left[b.row // self.rows] + b.lane * (BOX_WIDTH + GAP_X), MARGIN + (b.row % self.rows) * (BOX_HEIGHT + GAP_Y)
+
+
+def _columns(boxes: list[_Box]) -> _Columns:
+    depth = 1 + max((b.row for b in boxes), default=0)
+    rows = depth if depth <= ROWS + 4 else ROWS
+    left, right, x = [], [], 12
+    for column in range(-(-depth // rows)):
+        lanes = [b.lane for b in boxes if b.row // rows == column]
+        left.append(x)
+        x += (1 + max(lanes, default=0)) * (BOX_WIDTH + GAP_X)
+        right.append(x)
+        x += GUTTER
+    return _Columns(rows, tuple(left), tuple(right))
+
+
 def _draw(boxes: list[_Box]) -> str:
-    lanes = 1 + max((b.lane for b in boxes), default=0)
-    rows = 1 + max((b.row for b in boxes), default=0)
-    width, height = 24 + lanes * (BOX_WIDTH + GAP_X) + 60, 16 + rows * (BOX_HEIGHT + GAP_Y)
+    columns = _columns(boxes)
+    depth = 1 + max((b.row for b in boxes), default=0)
+    width, height = columns.right[-1] + 12, MARGIN + min(columns.rows, depth) * (BOX_HEIGHT + GAP_Y)
     occupied = {(b.row, b.lane) for b in boxes}
     parts = [
         f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="the fused graph">'
     ]
     for b in boxes:
         for i in b.inputs:
-            parts.append(f'<path class="edge" d="{_path(boxes[i], b, occupied)}"/>')
+            parts.append(f'<path class="edge" d="{_path(boxes[i], b, occupied, columns)}"/>')
     for b in boxes:
-        x, y = _corner(b)
+        x, y = columns.corner(b)
         parts.append(
             f'<g class="box k-{b.kind}"><title>{escape(b.tip)}</title><rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
             f'<text class="op" x="{x + 10}" y="{y + 17}">{escape(b.title)}</text>'
@@ -114,22 +141,38 @@ def _draw(boxes: list[_Box]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _corner(b: _Box) -> tuple[int, int]:
-    return 12 + b.lane * (BOX_WIDTH + GAP_X), 8 + b.row * (BOX_HEIGHT + GAP_Y)
-
-
-def _path(a: _Box, b: _Box, occupied: set[tuple[int, int]]) -> str:
-    (ax, ay), (bx, by) = _corner(a), _corner(b)
+def _path(a: _Box, b: _Box, occupied: set[tuple[int, int]], columns: _Columns) -> str:
+    (ax, ay), (bx, by) = columns.corner(a), columns.corner(b)
+    start, end = a.row // columns.rows, b.row // columns.rows
+    if start != end:
+        # by the gutter beside the column, and above the columns where there are some between; spread so that they stay apart
+        y1, y2, spread = ay + BOX_HEIGHT / 2, by + BOX_HEIGHT / 2, 4 * (a.row % 8)
+        x1, x2 = columns.right[start] - GAP_X + 18 + spread, columns.left[end] - 14 - spread / 3
+        if end == start + 1:
+            bend = _toward(y1, y2)
+            return f"{_out(ax, y1, x1, y1 + bend)} L{x1} {y2 - bend} Q{x1} {y2} {x1 + 8} {y2} L{bx} {y2}"
+        top = MARGIN - 8 - 3 * (a.row % 8)
+        return f"{_out(ax, y1, x1, y1 - 8)} L{x1} {top} L{x2} {top} L{x2} {y2 - 8} Q{x2} {y2} {x2 + 8} {y2} L{bx} {y2}"
     blocked = any((row, a.lane) in occupied for row in range(a.row + 1, b.row))
     if blocked:
         # around the right side, in the gap between lanes; longer skips further out so that they stay apart
         far = ax + BOX_WIDTH + min(26, 7 + 2 * (b.row - a.row))
         y1, y2 = ay + BOX_HEIGHT / 2, by + BOX_HEIGHT / 2
-        end = bx + BOX_WIDTH if b.lane <= a.lane else bx
-        return f"M{ax + BOX_WIDTH} {y1} C{far} {y1} {far} {y1} {far} {y1 + 14} L{far} {y2 - 14} C{far} {y2} {far} {y2} {end} {y2}"
+        side = bx + BOX_WIDTH if b.lane <= a.lane else bx
+        return f"M{ax + BOX_WIDTH} {y1} C{far} {y1} {far} {y1} {far} {y1 + 14} L{far} {y2 - 14} C{far} {y2} {far} {y2} {side} {y2}"
     x1, y1, x2, y2 = ax + BOX_WIDTH / 2, ay + BOX_HEIGHT, bx + BOX_WIDTH / 2, by
     if x1 == x2:
         return f"M{x1} {y1} L{x2} {y2}"
     # straight down the own lane, then over in the last gap
     turn = y2 - GAP_Y
     return f"M{x1} {y1} L{x1} {turn} C{x1} {turn + 14} {x2} {turn + 6} {x2} {y2}"
+
+
+def _out(ax: int, y: float, x: float, turned: float) -> str:
+    """From a box's right side to a gutter, and round the corner."""
+    return f"M{ax + BOX_WIDTH} {y} L{x - 8} {y} Q{x} {y} {x} {turned}"
+
+
+def _toward(y1: float, y2: float) -> int:
+    """A step of a rounded corner in the direction of y2."""
+    return 0 if y1 == y2 else 8 if y2 > y1 else -8
