@@ -47,7 +47,7 @@ def test_no_drift_is_looked_for_where_all_agrees() -> None:
     x = param("x", f32t(4))
     graph = Graph("g", (x,), (Exp()(x),))
     inputs = [np.zeros(4, np.float32)]
-    found = verify(graph, inputs, ["y"], interpret(graph, inputs), lambda g, a: interpret(g, a))
+    found = verify(graph, inputs, ["y"], interpret(graph, inputs), interpret)
     assert found.within
     assert found.drift is None
     assert found.outputs[0].max_abs == 0.0

@@ -34,7 +34,7 @@ def compare(name: str, got: Array, wanted: Array) -> OutputError:
     a, b = got.astype(np.float64), wanted.astype(np.float64)
     both = np.isfinite(b) & np.isfinite(a)
     agree = both | (np.isnan(a) & np.isnan(b)) | (a == b)  # infinities of one sign, NaN where NaN belongs
-    error, size = np.abs(a - b)[both], np.abs(b)[both]
+    error, size = np.abs(a[both] - b[both]), np.abs(b[both])
     max_abs = float(error.max(initial=0.0))
     floor = max(1e-4 * float(size.max(initial=0.0)), 1e-12)  # near zero a relative error says nothing
     max_rel = float((error / (size + floor)).max(initial=0.0))
