@@ -13,7 +13,8 @@ FLOOR = 2000  # of 2,024; ONNX Runtime 1.32 passes 1,688
 # results of the suite whose rounding only another order of operations gives; by target
 ROUNDING = {
     "interpreter": {"node/test_attention_4d_causal_fp16_expanded"},  # two of 192 values differ by one unit of f16
-    "cpu": set[str](),
+    # zeros of a spectrum: 5e-15 from us, 1.9e-7 recorded, and the suite asks for 1e-7
+    "cpu": {"node/test_dft_inverse", "node/test_dft_inverse_opset19"},
 }
 
 
