@@ -19,8 +19,7 @@ from jumar.compiler.plan import ALIGN, Life, Plan, plan
 from jumar.device import Target
 from jumar.ir import Constant, Graph, Node, Param
 from jumar.kernel import Kernel
-from jumar.operators import Packed, Place, TempPlace
-from jumar.operators.schedule import Temp
+from jumar.operators import Packed, Place, Temp, TempPlace
 from jumar.runtime import Arg, HostStep, KernelRef, Port, Program, Ref, Step, View, allocate, check
 
 Block = Value | Temp

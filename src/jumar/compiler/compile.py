@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jumar.base import config, during, span
-from jumar.base.trace import Event, recording
+from jumar.base import Event, config, during, recording, span
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.host import host_function
 from jumar.compiler.kernels import KernelMaker

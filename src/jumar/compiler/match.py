@@ -11,8 +11,7 @@ import numpy as np
 
 from jumar.base import Array
 from jumar.ir import Node, constant
-from jumar.operators.elementwise import Cast, Mul, Pow, Square
-from jumar.operators.movement import Broadcast, Reshape, Transpose
+from jumar.operators import Broadcast, Cast, Mul, Pow, Reshape, Square, Transpose
 
 
 def number(node: Node) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import ml_dtypes  # noqa: F401  (registers the names of narrow types with NumPy)
 import numpy as np
 
 from jumar.base import Array
@@ -75,8 +76,6 @@ def _save_constants(path: Path, constants: dict[str, Array]) -> None:
 
 def load_constants(path: str | Path) -> dict[str, Array]:
     """The constants of saved graphs, by digest."""
-    import ml_dtypes  # noqa: F401  (registers the names of narrow types with NumPy)
-
     with np.load(path) as files:
         found: dict[str, Array] = {}
         for key in files.files:

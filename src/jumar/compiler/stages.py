@@ -22,8 +22,7 @@ from jumar.compiler.passes.recognize import Recognize
 from jumar.compiler.passes.split import Split
 from jumar.device import Target
 from jumar.ir import Graph
-from jumar.operators import Attention
-from jumar.operators.schedule import SCHEDULES
+from jumar.operators import SCHEDULES, Attention
 
 CAPTURE, OPTIMIZED, SELECTED, FUSED, KERNELS, PROGRAM = "capture", "optimized", "selected", "fused", "kernels", "program"
 STAGES = (CAPTURE, OPTIMIZED, SELECTED, FUSED, KERNELS, PROGRAM)

@@ -44,6 +44,7 @@ from jumar.operators.fused import Fused
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
+from jumar.operators.fusible import has_own_schedule, is_one_nest, is_root, refusal
 # isort: on
 
 for _module in pkgutil.iter_modules(cpu.__path__):
@@ -56,12 +57,13 @@ __all__ = [
     "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft", "Div", "div",
     "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor", "FloorDiv", "Fused",
     "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm",
-    "Gru", "HardSigmoid", "HardSwish", "Identity", "ImageDecode", "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu",
+    "Gru", "has_own_schedule", "HardSigmoid", "HardSwish", "Identity", "is_one_nest", "is_root", "ImageDecode",
+    "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu",
     "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool",
     "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Minimum", "minimum",
     "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes",
     "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize",
-    "RandomNormal", "RandomUniform", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "RandomNormal", "RandomUniform", "refusal", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round",
     "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft",
     "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus",

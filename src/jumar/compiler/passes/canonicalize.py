@@ -17,11 +17,12 @@ from jumar.compiler.passes.canonicalize_movement import MOVEMENT
 from jumar.compiler.passes.fold import fold_node
 from jumar.compiler.rules import Alone, Table, apply_rules, rule, user_rule
 from jumar.ir import Constant, Data, Graph, Node, apply, constant
-from jumar.operators.activation import Clip
-from jumar.operators.elementwise import (
+from jumar.operators import (
     Add,
     Cast,
+    Clip,
     Div,
+    Elementwise,
     Identity,
     Maximum,
     Minimum,
@@ -37,7 +38,6 @@ from jumar.operators.elementwise import (
     Square,
     Sub,
 )
-from jumar.operators.families import Elementwise
 
 ALGEBRA: Table = {}
 

@@ -13,11 +13,25 @@ import numpy as np
 
 from jumar.compiler.rules import Table, rule
 from jumar.ir import Node, apply
-from jumar.operators.contraction import Conv
-from jumar.operators.families import Elementwise, Reduction
-from jumar.operators.movement import Broadcast, Concat, Gather, Pad, Reshape, Slice, Transpose
-from jumar.operators.pooling import AvgPool, MaxPool
-from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum
+from jumar.operators import (
+    AvgPool,
+    Broadcast,
+    Concat,
+    Conv,
+    Elementwise,
+    Gather,
+    MaxPool,
+    Pad,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    Reduction,
+    Reshape,
+    Slice,
+    Transpose,
+)
 
 MOVEMENT: Table = {}
 

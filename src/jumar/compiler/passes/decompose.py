@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from jumar.base import CompileError, event
 from jumar.ir import Get, Graph, Node, Op, rebuild, same_node
-from jumar.operators.families import Composite
-from jumar.operators.fusible import has_own_schedule, is_one_nest
-from jumar.operators.normalization import LayerNorm, LogSoftmax, LpNorm, RmsNorm, Softmax
+from jumar.operators import Composite, LayerNorm, LogSoftmax, LpNorm, RmsNorm, Softmax, has_own_schedule, is_one_nest
 
 
 @dataclass(frozen=True)

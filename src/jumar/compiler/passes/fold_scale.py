@@ -15,10 +15,7 @@ import numpy as np
 from jumar.base import Array, event
 from jumar.compiler.match import with_constant
 from jumar.ir import Graph, Node, apply, constant, rebuild, same_node
-from jumar.operators.contraction import Conv, ConvTranspose, MatMul
-from jumar.operators.elementwise import Add, Mul
-from jumar.operators.movement import Reshape
-from jumar.operators.normalization import BatchNorm
+from jumar.operators import Add, BatchNorm, Conv, ConvTranspose, MatMul, Mul, Reshape
 
 Weighted = Conv | ConvTranspose
 OnlyUser = Callable[[Node], bool]

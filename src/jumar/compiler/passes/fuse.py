@@ -31,8 +31,9 @@ from jumar.operators import (
     Slice,
     Softmax,
     Transpose,
+    is_root,
+    refusal,
 )
-from jumar.operators.fusible import is_root, refusal
 
 ROWS = (Reduction, ArgMax, ArgMin, Softmax, LogSoftmax, LayerNorm, RmsNorm, LpNorm)
 VIEWS = (Reshape, Transpose, Slice, Broadcast)

@@ -19,13 +19,30 @@ import numpy as np
 
 from jumar.base import TensorType, event
 from jumar.ir import Constant, Data, Graph, Node, Param, apply, same_node
-from jumar.operators.contraction import Conv
-from jumar.operators.families import Elementwise, Reduction
-from jumar.operators.image import Resize
-from jumar.operators.movement import Broadcast, Concat, Gather, Pad, Reshape, Slice, Transpose
-from jumar.operators.normalization import LayerNorm, LogSoftmax, LpNorm, RmsNorm, Softmax
-from jumar.operators.pooling import AvgPool, MaxPool
-from jumar.operators.reduction import ArgMax, ArgMin, CumProd, CumSum
+from jumar.operators import (
+    ArgMax,
+    ArgMin,
+    AvgPool,
+    Broadcast,
+    Concat,
+    Conv,
+    CumProd,
+    CumSum,
+    Elementwise,
+    Gather,
+    LayerNorm,
+    LogSoftmax,
+    LpNorm,
+    MaxPool,
+    Pad,
+    Reduction,
+    Reshape,
+    Resize,
+    RmsNorm,
+    Slice,
+    Softmax,
+    Transpose,
+)
 
 Perm = tuple[int, ...]
 

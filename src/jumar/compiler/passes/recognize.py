@@ -17,10 +17,38 @@ from jumar.compiler.match import either, factors, is_number, like, number, throu
 from jumar.compiler.passes.recognize_attention import ATTENTION
 from jumar.compiler.rules import Table, apply_rules, rule
 from jumar.ir import Graph, Node, constant
-from jumar.operators.activation import Clip, Gelu, HardSigmoid, HardSwish, Mish, Silu, Softplus
-from jumar.operators.elementwise import Add, Cast, Div, Erf, Exp, Log, Log1p, Mul, Neg, Reciprocal, Rsqrt, Sigmoid, Sqrt, Square, Sub, Tanh
-from jumar.operators.normalization import LayerNorm, LogSoftmax, RmsNorm, Softmax
-from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
+from jumar.operators import (
+    Add,
+    Cast,
+    Clip,
+    Div,
+    Erf,
+    Exp,
+    Gelu,
+    HardSigmoid,
+    HardSwish,
+    LayerNorm,
+    Log,
+    Log1p,
+    LogSoftmax,
+    Mish,
+    Mul,
+    Neg,
+    Reciprocal,
+    ReduceMax,
+    ReduceMean,
+    ReduceSum,
+    RmsNorm,
+    Rsqrt,
+    Sigmoid,
+    Silu,
+    Softmax,
+    Softplus,
+    Sqrt,
+    Square,
+    Sub,
+    Tanh,
+)
 
 NAMES: Table = {}
 ROOT_TWO = math.sqrt(0.5)

@@ -15,11 +15,7 @@ from jumar.compiler.match import either, number, with_constant
 from jumar.compiler.passes.fold import fold_node
 from jumar.compiler.rules import Table, rule
 from jumar.ir import Node, apply
-from jumar.operators.attention import Attention
-from jumar.operators.contraction import MatMul
-from jumar.operators.elementwise import Add, Identity, Mul, Not, Select
-from jumar.operators.movement import Reshape, Transpose
-from jumar.operators.normalization import Softmax
+from jumar.operators import Add, Attention, Identity, MatMul, Mul, Not, Reshape, Select, Softmax, Transpose
 
 ATTENTION: Table = {}
 
