@@ -20,10 +20,11 @@ from jumar.device import Target
 from jumar.ir import Node, constant, param
 from jumar.kernel import Builder, Kernel
 from jumar.operators.contraction import MatMul
+from jumar.operators.cpu.blocking import DEPTH
 from jumar.operators.cpu.contraction import moved
 from jumar.operators.cpu.expression import compute_dtype
-from jumar.operators.cpu.matmul import lower_matmul
-from jumar.operators.cpu.microkernel import Tile, micro_kernel
+from jumar.operators.cpu.matmul import lower_matmul, micro_kernels
+from jumar.operators.cpu.microkernel import Tile, micro_kernel, register_tile
 from jumar.operators.cpu.prepare import convert_task
 from jumar.operators.cpu.recurrent_kernel import NUMBERS, Cell, Phase, phases_of, recurrent_kernel
 from jumar.operators.cpu.root import RootGroup
@@ -31,6 +32,7 @@ from jumar.operators.elementwise import Add
 from jumar.operators.recurrent import Gru, Lstm, Recurrent, Rnn
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace, schedule
 
+ONE_SPLITS = 4  # sums of a single row, each in parts, to hide the latency
 STEP_FLOPS = 200_000  # of one step in all: below it threads would wait longer for each other than they work
 SPLIT_NBYTES = 2 << 20  # of r, above which a part for each thread is worth a barrier at each step even where examples are enough
 
@@ -47,7 +49,11 @@ class Layer:
     gates: int
     dtype: DType
     phases: tuple[Phase, ...]
-    lanes: int
+    tile: Tile
+
+    @property
+    def lanes(self) -> int:
+        return self.tile.lanes
 
     @property
     def padded(self) -> int:
@@ -88,8 +94,9 @@ def lower_recurrent(node: Node, target: Target) -> Lowered | None:
         return None
     dtype = compute_dtype(x.dtype)
     linear = isinstance(op, Gru) and op.linear_before_reset
-    phases = phases_of(op.name, linear)
-    layer = Layer(*x.type.dims, r.type.dims[2], len(op.backward), op.gates, dtype, phases, target.lanes(dtype))
+    tile = register_tile(target, dtype)
+    phases = phases_of(op.name, linear, tile.vectors)
+    layer = Layer(*x.type.dims, r.type.dims[2], len(op.backward), op.gates, dtype, phases, tile)
     tasks: list[Task] = []
     fed = _products(node, layer, linear, tasks, target)
     if fed is None:
@@ -125,8 +132,7 @@ def _walk(
     functions = tuple(op.activations[i : i + count] for i in range(0, len(op.activations), count))
     cell = Cell(
         op.name, linear, bool(peepholes), isinstance(op, Lstm) and op.input_forget, op.clip,
-        functions[:1] if len(set(functions)) == 1 else functions, x.dtype, whole, layer.hidden % layer.lanes != 0, layer.lanes,
-        target.vector_registers,
+        functions[:1] if len(set(functions)) == 1 else functions, x.dtype, whole, layer.hidden % layer.lanes != 0, layer.tile,
     )  # fmt: skip
     flops = 2 * layer.dirs * layer.batch * layer.gates * layer.hidden**2
     row_parts = min(layer.batch, -(-target.cores // layer.dirs))
@@ -139,13 +145,12 @@ def _walk(
     tasks = []
     for t in range(layer.seq) if split else (0,):
         for chosen in ([i] for i in range(len(panels))) if split else (list(range(len(panels))),):
-            args: list[TaskArg] = []
+            args: list[TaskArg] = [*micro_kernels(layer.tile), micro_kernel(layer.tile.with_rows(1, ONE_SPLITS))]
             writes: list[int] = []
             units: list[int] = []
             for i in chosen:
                 phase = layer.phases[i]
-                full = Tile(cell.tile_rows(phase), phase.vectors, layer.lanes, layer.dtype)
-                args += [micro_kernel(full), micro_kernel(full.with_rows(1, 2 if phase.vectors > 2 else 4)), panels[i]]
+                args.append(panels[i])
                 parts = -(-target.cores // layer.dirs) if split else 1
                 units += [phase.panels(layer.hidden, layer.lanes), -(-phase.panels(layer.hidden, layer.lanes) // parts)]
             args += [fed, backward]
@@ -165,7 +170,7 @@ def _walk(
                 "begin": t, "end": t + 1 if split else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
                 "dirs": layer.dirs, "padded": layer.padded, "pitch": layer.dirs * layer.width, "width": layer.width,
                 "rows_part": rows_part, "row_parts": row_parts, "unit_parts": max(-(-a // b) for a, b in zip(*[iter(units)] * 2, strict=True)),
-                "depth_block": layer.hidden if rows_part <= 1 else min(layer.hidden, 192), "state": layer.dirs * layer.batch * layer.padded,
+                "depth_block": layer.hidden if rows_part <= 1 else min(layer.hidden, DEPTH), "state": layer.dirs * layer.batch * layer.padded,
                 "bias": each,
             }  # fmt: skip
             args += [bounds[name] for name in NUMBERS] + units
@@ -229,8 +234,8 @@ def _products(node: Node, layer: Layer, linear: bool, tasks: list[Task], target:
 
 
 def _panels(r: Node, layer: Layer, phase: Phase, tasks: list[Task]) -> TaskArg:
-    """r for the walk: [dirs, panels, hidden, columns of a panel]."""
-    each, gates, columns = layer.gates * layer.hidden, layer.order(phase), phase.vectors * layer.lanes
+    """r for the walk: [dirs, panels, tiles of a panel, hidden, columns of a tile]."""
+    each, gates, columns = layer.gates * layer.hidden, layer.order(phase), layer.tile.columns
     if r.array is not None:
         taken = np.where((gates >= 0)[:, None], r.array.astype(layer.dtype.numpy)[:, gates], 0)
         packed = np.swapaxes(taken.reshape(layer.dirs, -1, columns, layer.hidden), 2, 3)

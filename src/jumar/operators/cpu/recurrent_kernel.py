@@ -7,6 +7,7 @@ A step reads h from one buffer and writes the next h into the other, so that par
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,8 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.activation import Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype, load, store
+from jumar.operators.cpu.gemm import cover
+from jumar.operators.cpu.microkernel import FULL, SMALL, Tile
 from jumar.operators.elementwise import Relu, Sigmoid, Tanh
 from jumar.operators.recurrent import Activation
 
@@ -26,6 +29,9 @@ NUMBERS = (
     "begin", "end", "seq", "batch", "hidden", "dirs", "padded", "pitch", "width", "rows_part", "row_parts", "unit_parts",
     "depth_block", "state", "bias",
 )  # fmt: skip
+
+
+EXCESS = 4  # rows that tiles may cover beyond those that there are
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,18 @@ class Phase:
         return -(-hidden // (lanes * self.units))
 
 
-def phases_of(kind: str, linear: bool) -> tuple[Phase, ...]:
+def phases_of(kind: str, linear: bool, vectors: int) -> tuple[Phase, ...]:
     """The products of one step: a Gru's new gate waits for the reset gate, unless that comes after its product.
 
-    >>> [p.vectors for p in phases_of("gru", False)]
-    [2, 2]
+    vectors: of a register tile; a panel is whole tiles.
+
+    >>> [p.vectors for p in phases_of("gru", False, 2)], [p.vectors for p in phases_of("gru", True, 2)]
+    ([2, 2], [6])
     """
+    every: tuple[tuple[int, ...], ...] = ((0, 1, 2, 3),) if kind == "lstm" else ((0,),)
     if kind == "gru":
-        return (Phase((0, 1, 2), 1),) if linear else (Phase((0, 1), 1), Phase((2,), 2))
-    return (Phase((0, 1, 2, 3), 1),) if kind == "lstm" else (Phase((0,), 2),)
+        every = ((0, 1, 2),) if linear else ((0, 1), (2,))
+    return tuple(Phase(gates, vectors // math.gcd(vectors, len(gates))) for gates in every)
 
 
 @dataclass(frozen=True)
@@ -69,16 +78,15 @@ class Cell:
     dtype: DType
     whole: bool
     ragged: bool
-    lanes: int
-    registers: int
+    tile: Tile
+
+    @property
+    def lanes(self) -> int:
+        return self.tile.lanes
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        return phases_of(self.kind, self.linear)
-
-    def tile_rows(self, phase: Phase) -> int:
-        """Rows whose sums fit the registers beside a vector of r and the rows' own numbers."""
-        return 12 // phase.vectors if self.registers < 32 else min(6, 24 // phase.vectors)
+        return phases_of(self.kind, self.linear, self.tile.vectors)
 
     def memory(self, phases: Sequence[int]) -> tuple[str, ...]:
         """Buffers that the phases read and write, in the order of the arguments."""
@@ -88,12 +96,8 @@ class Cell:
 
     def scratch_nbytes(self, rows: int) -> int:
         """Pointers to rows, then sums of a panel."""
-        slots = rows + 6
-        return _table_words(slots) * 8 + slots * max(p.vectors for p in self.phases) * self.lanes * compute_dtype(self.dtype).nbytes
-
-
-def _table_words(slots: int) -> int:
-    return -(-slots // 8) * 8
+        slots = rows + EXCESS
+        return -(-slots // 8) * 64 + slots * max(p.vectors for p in self.phases) * self.tile.lanes * self.tile.dtype.nbytes
 
 
 @cache
@@ -123,10 +127,8 @@ class _Walk:
         k = self.k = Builder(f"{cell.kind}_walk")
         self.cell, self.chosen = cell, phases
         self.kind = compute_dtype(cell.dtype)
-        self.micro, self.panels = [], []
-        for i in phases:
-            self.micro.append((k.function_pointer(f"tile{i}"), k.function_pointer(f"tile_one{i}")))
-            self.panels.append(k.pointer(f"r{i}", self.kind))
+        self.full, self.small, self.one = (k.function_pointer(f"tile_{n}") for n in ("full", "small", "one"))
+        self.panels = [k.pointer(f"r{i}", self.kind) for i in phases]
         self.fed, self.backward = k.pointer("fed", self.kind), k.pointer("backward", i64)
         self.memory = {name: k.pointer(name, self.kind) for name in cell.memory(phases)}
         self.final = len(cell.phases) - 1 in phases
@@ -145,7 +147,7 @@ class _Walk:
         row_part, self.direction = modulo(k, rest, n["row_parts"]), quotient(k, rest, n["row_parts"])
         first = row_part * n["rows_part"]
         rows = k.minimum(n["rows_part"], n["batch"] - first)
-        slots = rows + 6
+        slots = rows + EXCESS
         self.table = k.cast_pointer(self.scratch, i64)
         self.sums = k.offset(self.scratch, ((slots + 7) & ~7) * (8 // self.kind.nbytes))
         self.state_at = (self.direction * n["batch"] + first) * n["padded"]
@@ -164,45 +166,45 @@ class _Walk:
                 source = k.offset(self.memory["rh"], self.state_at) if number else self.old
                 panels, panels_part = self.units[i]
                 low = part * panels_part
-                fulls, ones = self.pointers(phase, source, rows)
+                fulls, smalls = self.pointers(source, rows)
                 where = (t, turned, first, rows)
                 with k.loop(low, k.minimum(low + panels_part, panels)) as panel:
-                    self.product(i, phase, panel, panels, fulls, ones)
+                    self.product(i, phase, panel, panels, rows, fulls, smalls)
                     self.finish(number, phase, panel, base, where)
                 base = base + panels * (phase.vectors * self.cell.lanes)
         return k.finish()
 
     # ------------------------------------------------------------------ h r
-    def pointers(self, phase: Phase, source: Value, rows: Value) -> tuple[Value, Value]:
-        """Writes the table of rows; gives how many tiles of many rows and of one there are: 2 rows and more of a rest take a full one."""
-        k, height = self.k, self.cell.tile_rows(phase)
-        rest = modulo(k, rows, k.index(height))
-        fulls = quotient(k, rows, k.index(height)) + k.select(rest > 1, k.index(1), k.index(0))
-        ones = k.select(rest == 1, k.index(1), k.index(0))
-        with k.loop(0, fulls * height + ones) as i:
+    def pointers(self, source: Value, rows: Value) -> tuple[Value, Value]:
+        """Writes the table of rows; gives how many full and small tiles cover them."""
+        k = self.k
+        fulls, smalls = cover(k, rows)
+        with k.loop(0, fulls * FULL + smalls * SMALL) as i:
             k.store_pointer(k.offset(source, k.minimum(i, rows - 1) * self.n["padded"]), self.table, i)
-        return fulls, ones
+        return fulls, smalls
 
-    def product(self, i: int, phase: Phase, panel: Value, panels: Value, fulls: Value, ones: Value) -> None:
-        """Sums of one panel, for all rows, in scratch."""
-        k, n = self.k, self.n
-        columns, height = phase.vectors * self.cell.lanes, self.cell.tile_rows(phase)
-        r = k.offset(self.panels[i], (self.direction * panels + panel) * n["hidden"] * columns)
-        with k.loop(0, n["hidden"], n["depth_block"]) as start:
-            depth = k.minimum(n["depth_block"], n["hidden"] - start)
-            add = k.select(start > 0, k.index(1), k.index(0))
-            b = k.offset(r, start * columns)
-            ahead = k.offset(b, depth * columns)
-            with k.loop(0, fulls) as tile:
-                k.call(
-                    self.micro[i][0], k.offset(self.table, tile * height), 1, start, depth, b,
-                    k.offset(self.sums, tile * (height * columns)), columns, add, ahead,
-                )  # fmt: skip
-            with k.when(ones > 0):
-                k.call(
-                    self.micro[i][1], k.offset(self.table, fulls * height), 1, start, depth, b,
-                    k.offset(self.sums, fulls * (height * columns)), columns, add, ahead,
-                )  # fmt: skip
+    def product(self, i: int, phase: Phase, panel: Value, panels: Value, rows: Value, fulls: Value, smalls: Value) -> None:
+        """Sums of one panel, for all rows, in scratch: tile by tile of columns."""
+        k, n, tile = self.k, self.n, self.cell.tile
+        pitch = phase.vectors * tile.lanes
+        r = k.offset(self.panels[i], (self.direction * panels + panel) * n["hidden"] * pitch)
+        with k.loop(0, phase.vectors // tile.vectors) as part:
+            half = k.offset(r, part * tile.columns * n["hidden"])
+            sums = k.offset(self.sums, part * tile.columns)
+            with k.loop(0, n["hidden"], n["depth_block"]) as start:
+                depth = k.minimum(n["depth_block"], n["hidden"] - start)
+                add = k.select(start > 0, k.index(1), k.index(0))
+                b = k.offset(half, start * tile.columns)
+                ahead = k.offset(b, depth * tile.columns)
+                with k.when(rows == 1):
+                    k.call(self.one, self.table, 1, start, depth, b, sums, pitch, add, ahead)
+                with k.otherwise():
+                    for function, height, base, count in (
+                        (self.full, FULL, k.index(0), fulls), (self.small, SMALL, fulls * FULL, smalls),
+                    ):  # fmt: skip
+                        with k.loop(0, count) as at:
+                            row = base + at * height
+                            k.call(function, k.offset(self.table, row), 1, start, depth, b, k.offset(sums, row * pitch), pitch, add, ahead)
 
     # ------------------------------------------------------------------ gates
     def finish(self, number: int, phase: Phase, panel: Value, base: Value, where: tuple[Value, Value, Value, Value]) -> None:
