@@ -45,28 +45,35 @@ from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
 from jumar.operators.fusible import has_own_schedule, is_one_nest, is_root, refusal
+from jumar.operators.attention import MINUS_INFINITY, attention_scores, attention_values, attention_weights, masked
+from jumar.operators.contraction import fitted, matmul
+from jumar.operators.families import broadcast
+from jumar.operators.normalization import widened
+from jumar.operators.recurrent import Activation, Recurrent
+from jumar.operators.signal import Mel, mel_matrix, window
 # isort: on
 
 for _module in pkgutil.iter_modules(cpu.__path__):
     importlib.import_module(f"{cpu.__name__}.{_module.name}")
 
 __all__ = [
-    "Abs", "Acos", "Acosh", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention", "AvgPool",
-    "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast_to",
-    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
-    "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft", "Div", "div",
-    "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "Floor", "FloorDiv", "Fused",
-    "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm",
-    "Gru", "has_own_schedule", "HardSigmoid", "HardSwish", "Identity", "is_one_nest", "is_root", "ImageDecode",
-    "InstanceNorm", "Iota", "IsInf", "IsNan", "LayerNorm", "LeakyRelu",
-    "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool",
-    "Lrn", "Lstm", "MatMul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Minimum", "minimum",
-    "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes",
-    "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize",
-    "RandomNormal", "RandomUniform", "refusal", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "Reduction", "Relu", "Reshape", "reshape", "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round",
-    "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft",
-    "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus",
-    "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task",
-    "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "Xor",
+    "Abs", "Acos", "Acosh", "Activation", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
+    "attention_scores", "attention_values", "attention_weights", "AvgPool", "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd",
+    "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to", "Cast", "cast", "Ceil", "Celu", "Clip",
+    "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert", "ConvTranspose", "Cos", "cos", "Cosh",
+    "cosh", "cpu", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal",
+    "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements",
+    "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "HardSigmoid",
+    "HardSwish", "has_own_schedule", "Identity", "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan",
+    "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax",
+    "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
+    "MaxRoiPool", "MaxUnpool", "Mel", "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul",
+    "Multinomial", "Neg", "neg", "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number",
+    "numel", "Or", "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal",
+    "Recurrent", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal",
+    "Relu", "Reshape", "reshape", "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements",
+    "ScatterNd", "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign",
+    "Silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt",
+    "Square", "square", "Stft", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK",
+    "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
 ]  # fmt: skip

@@ -14,19 +14,29 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.attention import (
+from jumar.operators import (  # fmt: skip
     MINUS_INFINITY,
+    And,
     Attention,
+    Gather,
     LinearAttention,
+    Pad,
     RotaryEmbedding,
+    Softmax,
+    add,
     attention_scores,
     attention_values,
     attention_weights,
+    cast,
+    concat,
+    less,
+    less_equal,
     masked,
+    reshape,
+    select,
+    transpose,
+    widened,
 )
-from jumar.operators.elementwise import And, add, cast, less, less_equal, select
-from jumar.operators.movement import Gather, Pad, concat, reshape, transpose
-from jumar.operators.normalization import Softmax, widened
 
 
 def split_heads(x: Node, heads: int) -> Node:

@@ -10,11 +10,21 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.activation import Silu
-from jumar.operators.contraction import Conv, ConvTranspose, Einsum, matmul
-from jumar.operators.elementwise import add, cast, mul
-from jumar.operators.image import DeformConv
-from jumar.operators.movement import broadcast_to, concat, slice_axis, transpose
+from jumar.operators import (  # fmt: skip
+    Conv,
+    ConvTranspose,
+    DeformConv,
+    Einsum,
+    Silu,
+    add,
+    broadcast_to,
+    cast,
+    concat,
+    matmul,
+    mul,
+    slice_axis,
+    transpose,
+)
 
 
 @rule("MatMul")

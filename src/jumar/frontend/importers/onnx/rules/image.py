@@ -13,9 +13,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor, Value
 from jumar.ir import Node, constant
-from jumar.operators.contraction import matmul
-from jumar.operators.image import Col2Im, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
-from jumar.operators.movement import reshape, transpose
+from jumar.operators import Col2Im, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign, matmul, reshape, transpose
 
 
 @rule("Resize")

@@ -8,10 +8,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.elementwise import cast, div, equal, mul, neg, select
-from jumar.operators.movement import Gather, GatherElements, reshape
-from jumar.operators.normalization import LogSoftmax
-from jumar.operators.reduction import ReduceMean, ReduceSum
+from jumar.operators import Gather, GatherElements, LogSoftmax, ReduceMean, ReduceSum, cast, div, equal, mul, neg, reshape, select
 
 
 @rule("NegativeLogLikelihoodLoss")

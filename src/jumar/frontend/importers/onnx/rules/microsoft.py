@@ -16,13 +16,35 @@ from jumar.frontend.importers.onnx.rules.normalization import statistics
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.activation import Clip, Gelu, HardSigmoid, LeakyRelu, Silu
-from jumar.operators.contraction import Conv, matmul
-from jumar.operators.elementwise import Relu, Sigmoid, Tanh, add, cast, equal, mul, sqrt, square, sub
-from jumar.operators.movement import Gather, reshape, slice_axis, transpose
-from jumar.operators.normalization import GroupNorm, LayerNorm, RmsNorm, Softmax
-from jumar.operators.pooling import MaxPool
-from jumar.operators.reduction import ReduceSum
+from jumar.operators import (  # fmt: skip
+    Clip,
+    Conv,
+    Gather,
+    Gelu,
+    GroupNorm,
+    HardSigmoid,
+    LayerNorm,
+    LeakyRelu,
+    MaxPool,
+    ReduceSum,
+    Relu,
+    RmsNorm,
+    Sigmoid,
+    Silu,
+    Softmax,
+    Tanh,
+    add,
+    cast,
+    equal,
+    matmul,
+    mul,
+    reshape,
+    slice_axis,
+    sqrt,
+    square,
+    sub,
+    transpose,
+)
 
 MICROSOFT = "com.microsoft"
 

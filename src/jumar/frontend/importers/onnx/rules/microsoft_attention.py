@@ -18,11 +18,32 @@ from jumar.frontend.importers.onnx.rules.microsoft import MICROSOFT
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.attention import Attention, attention_scores, attention_values, masked
-from jumar.operators.contraction import matmul
-from jumar.operators.elementwise import And, NotEqual, add, cast, greater, greater_equal, less, less_equal, number, select
-from jumar.operators.movement import ScatterElements, broadcast_to, concat, reshape, slice_axis, transpose
-from jumar.operators.normalization import RmsNorm, Softmax, widened
+from jumar.operators import (  # fmt: skip
+    And,
+    Attention,
+    NotEqual,
+    RmsNorm,
+    ScatterElements,
+    Softmax,
+    add,
+    attention_scores,
+    attention_values,
+    broadcast_to,
+    cast,
+    concat,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    masked,
+    matmul,
+    number,
+    reshape,
+    select,
+    slice_axis,
+    transpose,
+    widened,
+)
 
 
 def _scale(n: OnnxNode, depth: int) -> float:

@@ -18,11 +18,29 @@ from jumar.frontend.importers.onnx.rules.ml import ML
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor, Value
 from jumar.ir import Node, constant
-from jumar.operators.contraction import matmul
-from jumar.operators.elementwise import Abs, IsNan, Sigmoid, add, cast, div, equal, mul, select, sqrt, square, sub
-from jumar.operators.movement import Gather, broadcast_to, concat, reshape
-from jumar.operators.normalization import Softmax
-from jumar.operators.reduction import ArgMax, ReduceMax, ReduceSum
+from jumar.operators import (  # fmt: skip
+    Abs,
+    ArgMax,
+    Gather,
+    IsNan,
+    ReduceMax,
+    ReduceSum,
+    Sigmoid,
+    Softmax,
+    add,
+    broadcast_to,
+    cast,
+    concat,
+    div,
+    equal,
+    matmul,
+    mul,
+    reshape,
+    select,
+    sqrt,
+    square,
+    sub,
+)
 
 
 @rule("Scaler", domain=ML)

@@ -14,7 +14,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Tensor, Trace
 from jumar.frontend.importers.onnx.value import Value
 from jumar.ir import Node, constant
-from jumar.operators import (
+from jumar.operators import (  # fmt: skip
     Concat,
     Gather,
     GatherElements,
@@ -27,6 +27,7 @@ from jumar.operators import (
     Select,
     Slice,
     add,
+    broadcast,
     broadcast_to,
     cast,
     equal,
@@ -43,7 +44,6 @@ from jumar.operators import (
     sub,
     transpose,
 )
-from jumar.operators.families import broadcast
 
 
 def ints_of(t: Trace, n: OnnxNode, name: str, value: Value) -> tuple[int, ...] | None:

@@ -10,11 +10,33 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node
-from jumar.operators.elementwise import Rsqrt, add, cast, div, equal, mul, sqrt, square, sub
-from jumar.operators.families import normal_axis
-from jumar.operators.movement import Iota, broadcast_to, reshape
-from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax, widened
-from jumar.operators.reduction import ArgMax, ReduceMean
+from jumar.operators import (  # fmt: skip
+    ArgMax,
+    BatchNorm,
+    GroupNorm,
+    InstanceNorm,
+    Iota,
+    LayerNorm,
+    LogSoftmax,
+    LpNorm,
+    Lrn,
+    ReduceMean,
+    RmsNorm,
+    Rsqrt,
+    Softmax,
+    add,
+    broadcast_to,
+    cast,
+    div,
+    equal,
+    mul,
+    normal_axis,
+    reshape,
+    sqrt,
+    square,
+    sub,
+    widened,
+)
 
 
 def _rows(n: OnnxNode, x: Node) -> tuple[Node, int]:

@@ -8,10 +8,19 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node
-from jumar.operators.contraction import fitted
-from jumar.operators.elementwise import Abs, power
-from jumar.operators.pooling import AvgPool, LpPool, MaxPool, MaxPoolIndices, MaxUnpool
-from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
+from jumar.operators import (  # fmt: skip
+    Abs,
+    AvgPool,
+    LpPool,
+    MaxPool,
+    MaxPoolIndices,
+    MaxUnpool,
+    ReduceMax,
+    ReduceMean,
+    ReduceSum,
+    fitted,
+    power,
+)
 
 
 @rule("MaxPool")

@@ -10,9 +10,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.elementwise import cast
-from jumar.operators.movement import transpose
-from jumar.operators.recurrent import Activation, Gru, Lstm, Recurrent, Rnn
+from jumar.operators import Activation, Gru, Lstm, Recurrent, Rnn, cast, transpose
 
 DEFAULTS: dict[str, tuple[float | None, float | None]] = {  # alpha and beta, where an activation has them
     "Relu": (None, None), "Tanh": (None, None), "Sigmoid": (None, None), "Softsign": (None, None), "Softplus": (None, None),

@@ -12,9 +12,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor
 from jumar.ir import Node, constant
-from jumar.operators.families import normal_axis
-from jumar.operators.movement import reshape
-from jumar.operators.signal import Dft, Mel, Stft, mel_matrix, window
+from jumar.operators import Dft, Mel, Stft, mel_matrix, normal_axis, reshape, window
 
 
 @rule("DFT")

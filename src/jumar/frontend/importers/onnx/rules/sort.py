@@ -11,7 +11,7 @@ from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
 from jumar.frontend.importers.onnx.value import Tensor, Value
 from jumar.ir import Data, Node
-from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
+from jumar.operators import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
 
 
 @rule("TopK")
