@@ -29,7 +29,7 @@ from jumar.runtime import Package, load_package, measure
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(package: Path, inputs: tuple[str, ...], out: Path | None, threads: int, timed: bool, as_json: bool) -> None:
     """Run PACKAGE (a .jmr file, or a folder written by `jumar enable`) once and show its outputs."""
-    loaded = load_package(package / "model.jmr" if package.is_dir() else package)
+    loaded = load_package(_file(package))
     given = dict(map(_read, inputs))
     ports = {p.name: p.type for p in loaded.programs[0].inputs}
     for name in given:
@@ -54,6 +54,19 @@ def command(package: Path, inputs: tuple[str, ...], out: Path | None, threads: i
         click.echo(f"{name}: {type_of(array)}   {spread}" + (f"   -> {files[name]}" if name in files else ""))
     if time_ms is not None:
         click.echo(f"one run: {time_ms:.3f} ms (median)")
+
+
+def _file(package: Path) -> Path:
+    """The package's file: itself, or the one in a folder that `jumar enable` wrote."""
+    if not package.exists():
+        raise ToolError(f"run-package: {package} must be a .jmr file or a folder with one, got nothing there", code="package-absent")
+    if package.is_dir() and not (package / "model.jmr").is_file():
+        raise ToolError(
+            f"run-package: {package} must hold model.jmr, got a folder without it",
+            hint="report.html in it says why `jumar enable` wrote none: operators on the host, or a model in several pieces",
+            code="package-absent",
+        )
+    return package / "model.jmr" if package.is_dir() else package
 
 
 def _read(text: str) -> tuple[str, Array]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from tests.models.net import Net
 from tests.tools.helpers import ROOT, jumar, small_network, unknown_operators
 
 
@@ -115,6 +116,23 @@ def test_run_package_says_which_input_is_wrong(enabled: tuple[Path, dict, str]) 
     assert "input name must" not in done.stderr
     done = jumar("run-package", "out", "-i", "z=bad.npy", cwd=folder)
     assert "--input: name must be one of x, got 'z'" in done.stderr
+
+
+def test_a_model_in_pieces_is_told_as_that_and_gets_no_package(tmp_path: Path) -> None:
+    net = Net("cut", seed=1)
+    y = net.op("Relu", net.op("MatMul", net.input("x", (3, 4)), net.normal(4, 6, std=1.0)))
+    places = net.op("Transpose", net.op("NonZero", y), perm=[1, 0])
+    model = net.model({"y": net.op("Exp", net.op("GatherND", y, places))})
+    (tmp_path / "cut.onnx").write_bytes(model.SerializeToString())
+    done = jumar("enable", "cut.onnx", "--out", "out", "--json", "--runs", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["numerics"]["within"]
+    assert any("cut into 2 native pieces" in w for w in report["warnings"])
+    assert any("no package was written" in w for w in report["warnings"])
+    run = jumar("run-package", "out", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "run-package: out must hold model.jmr, got a folder without it" in run.stderr
 
 
 def refused(folder: Path, *arguments: str) -> str:

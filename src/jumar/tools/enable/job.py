@@ -97,7 +97,9 @@ def enable(options: Options, teller: Teller) -> Report:
         teller.speed(report.speed)
 
         teller.working("report", "writing")
+        told = len(report.warnings)
         report = _write(report, built, folder, options.out)
+        teller.warnings(report.warnings[told:])
         for kind_of_file, where in report.files.items():
             teller.line("written" if kind_of_file == "report" else "", f"{kind_of_file}: {where}")
     return report
