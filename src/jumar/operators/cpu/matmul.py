@@ -19,7 +19,7 @@ from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.blocking import Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
-from jumar.operators.cpu.microkernel import SMALL, Tile, micro_kernel, register_tile
+from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, pack_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes
@@ -105,13 +105,14 @@ def place_table(x: Array, w: Array, layout: Layout) -> Packed:
 def product_task(group: RootGroup, layout: Layout, blocks: Blocks, x: TaskArg, w: TaskArg, places: Packed, pitch: int) -> Task:
     """The contraction kernel on rows that are `pitch` elements apart."""
     kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue, tail=blocks.tail))
-    head: tuple[TaskArg, ...] = (*micro_kernels(blocks.tile), x, w, places, *blocks.args, pitch)
+    head: tuple[TaskArg, ...] = (*micro_kernels(blocks.tile, blocks.rows), x, w, places, *blocks.args, pitch)
     return contraction_task(group, layout, blocks, kernel, head)
 
 
-def micro_kernels(tile: Tile) -> tuple[TaskArg, TaskArg]:
-    """The two tiles that cover any number of rows."""
-    return micro_kernel(tile), micro_kernel(tile.with_rows(SMALL))
+def micro_kernels(tile: Tile, rows: int = FULL) -> tuple[TaskArg, TaskArg]:
+    """The two tiles that cover any number of rows.   One or two rows of a product (one tap) get tiles with sums apart for each step of k."""
+    small = tile.with_rows(rows, SMALL // rows) if rows <= 2 else tile.with_rows(SMALL)
+    return micro_kernel(tile), micro_kernel(small)
 
 
 def contraction_task(group: RootGroup, layout: Layout, blocks: Blocks, kernel: Kernel, head: tuple[TaskArg, ...]) -> Task:

@@ -59,7 +59,7 @@ def micro_kernel(tile: Tile) -> Kernel:
 
     rows: words, the pointer of row i for tap t at [t * rows + i];  taps;  start, depth: which k of every row, in elements
     b: [taps, depth, columns];  c, pitch: the tile's first element and elements from row to row
-    add: 1 adds to what c holds, 0 overwrites;  ahead: memory to prefetch, a cache line for every `UNROLL` steps of k
+    add: 1 adds to what c holds, 0 overwrites;  ahead: memory to prefetch, some cache lines for every `UNROLL` steps of k
     """
     k = Builder(
         f"micro_{tile.dtype}_{tile.rows}x{tile.vectors}x{tile.lanes}" + (f"_{tile.splits}" if tile.splits > 1 else ""), entry="plain"
@@ -83,14 +83,16 @@ def micro_kernel(tile: Tile) -> Kernel:
         for i, row in enumerate(sums[0]):
             for j, v in enumerate(row):
                 v.set(k.load(c, pitch * i + j * tile.lanes, lanes=tile.lanes))
-    line = 64 // tile.dtype.nbytes
+    # few rows pass over a panel few times, and each time must fetch more of the next one
+    line, lines = 64 // tile.dtype.nbytes, 1 if tile.rows >= FULL else 4
     with k.loop(0, taps) as t:
         a = [k.offset(k.load_pointer(rows, t * tile.rows + i, tile.dtype), start) for i in range(tile.rows)]
         panel = k.offset(b, t * depth * tile.columns)
         unroll = max(UNROLL, tile.splits)
         whole = depth - depth % unroll
         with k.loop(0, whole, unroll) as at:
-            k.prefetch(ahead, at * (line // UNROLL), locality=2)
+            for i in range(lines):
+                k.prefetch(ahead, at * (line * lines // UNROLL) + i * line, locality=2)
             _step(k, tile, sums, a, panel, at, unroll)
         with k.loop(whole, depth) as at:
             _step(k, tile, sums, a, panel, at, 1)
