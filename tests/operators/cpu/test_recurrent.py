@@ -100,8 +100,7 @@ def test_activations(name: str) -> None:
 
 @pytest.mark.parametrize("op", [Lstm, Gru, Rnn])
 def test_steps_cut_by_hidden_units(op: type[Recurrent], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrent, "STEP_FLOPS", 0)
-    monkeypatch.setattr(recurrent, "_splits", lambda layer, row_parts, target: True)
+    monkeypatch.setattr(recurrent, "_unit_parts", lambda layer, walks, target: 3)
     for shape in SHAPES:
         for backward in ((True,), (False, True)):
             layer = op(lists(op, len(backward)), backward)

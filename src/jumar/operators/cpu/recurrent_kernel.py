@@ -227,19 +227,11 @@ class _Walk:
             if self.y is not None:
                 result = k.offset(self.y, ((time * n["dirs"] + self.direction) * n["batch"] + example) * n["hidden"])
             for u in range(phase.units):
-                unit = (panel * phase.units + u) * lanes
-                skip = u * len(phase.gates) * lanes
-                at = row * n["padded"] + unit
-
-                def spot(mask: Value | None, unit: Value = unit, skip: int = skip, at: Value = at) -> _Spot:
-                    sums = k.offset(self.sums, row * columns + skip)
-                    return _Spot(sums, k.offset(fed, skip), self.old, at, unit, result, live, mask)
-
-                self.both(unit, lambda mask, spot=spot: self.gates(number, spot(mask)))
-
-    def both(self, unit: Value, write: Callable[[Value | None], None]) -> None:
-        """Whole vectors, and the last one where there are fewer units."""
-        write(self.k.lane_mask(self.n["hidden"] - unit, self.cell.lanes) if self.cell.ragged or self.cell.phases[-1].units > 1 else None)
+                unit, skip = (panel * phase.units + u) * lanes, u * len(phase.gates) * lanes
+                mask = k.lane_mask(n["hidden"] - unit, lanes) if self.cell.ragged or phase.units > 1 else None
+                sums = k.offset(self.sums, row * columns + skip)
+                spot = _Spot(sums, k.offset(fed, skip), self.old, row * n["padded"] + unit, unit, result, live, mask)
+                self.gates(number, spot)
 
     def gates(self, number: int, spot: _Spot) -> None:
         """The cell, for each list of activations that a direction may have."""
