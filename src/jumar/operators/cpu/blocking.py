@@ -18,6 +18,8 @@ DEPTH = 256  # steps of k in a block: 16 kB of B in f32
 LEAST_FLOPS = 400_000  # of a chunk: some microseconds, so that handing it out costs little
 CHUNKS = 6  # that each core should have at least
 
+WHOLE, PART, HALF, UNDER_HALF = "whole", "part", "half", "under_half"  # the last panel of columns
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -35,9 +37,14 @@ class Blocks:
     batches: int = 1
 
     @property
-    def tail(self) -> bool:
-        """The last panel is not a whole one."""
-        return self.columns % self.tile.columns > 0
+    def last(self) -> str:
+        """How full the last panel is.   One or two rows and tiles that cannot be halved take it as PART."""
+        rest, whole = self.columns % self.tile.columns, self.tile.columns
+        if rest == 0:
+            return WHOLE
+        if 2 * rest > whole or self.tile.vectors % 2 or self.rows <= 2:
+            return PART
+        return HALF if 2 * rest == whole else UNDER_HALF
 
     @property
     def panels(self) -> int:

@@ -23,7 +23,7 @@ from jumar.operators.contraction import Conv, accumulator
 from jumar.operators.cpu.blocking import choose_blocks
 from jumar.operators.cpu.epilogue import Axes
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
-from jumar.operators.cpu.matmul import contraction_task, micro_kernels, place_table, product_task
+from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.packing import pack_filters
 from jumar.operators.cpu.prepare import convert_task
@@ -126,10 +126,10 @@ def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Low
     outer, inner = window_tables(windows, g.channels)
     zeros = np.zeros(max(windows.inner, 1), tile.dtype.numpy)
     head: tuple[TaskArg, ...] = (
-        *micro_kernels(tile), x, weights, places, *blocks.args, Packed(zeros, "zeros"), Packed(outer, "outer"), Packed(inner, "inner"),
+        *tiles_of(blocks, windows=True), x, weights, places, *blocks.args, Packed(zeros, "zeros"), Packed(outer, "outer"), Packed(inner, "inner"),
         inner.shape[0], outer.shape[1], inner.shape[1],
     )  # fmt: skip
-    kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True, tail=blocks.tail))
+    kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True, last=blocks.last))
     return Lowered((*tasks, contraction_task(group, layout, blocks, kernel, head)))
 
 

@@ -16,6 +16,7 @@ from functools import cache
 
 from jumar.base import DType, i64
 from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.cpu.blocking import HALF, UNDER_HALF, WHOLE
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile
 
@@ -31,17 +32,21 @@ class Shape:
     """What makes one contraction kernel different from another.
 
     windows: rows of A are found by two tables (outer and inner positions of a window) and may be padding; else they are `pitch` apart.
-    tail: the last panel may have fewer columns than the tile; without one there is half the code to compile.
+    last: how full the last panel of columns is: WHOLE needs half the code; HALF and UNDER_HALF get tiles half as wide, and HALF no masks.
     """
 
     tile: Tile
     epilogue: Epilogue
     windows: bool = False
-    tail: bool = True
+    last: str = WHOLE
 
     @property
     def dtype(self) -> DType:
         return self.tile.dtype
+
+    @property
+    def half(self) -> bool:
+        return self.last in (HALF, UNDER_HALF)
 
 
 @cache
@@ -50,6 +55,7 @@ def contraction_kernel(shape: Shape) -> Kernel:
     tile, columns = shape.tile, shape.tile.columns
     k = Builder("contraction_windows" if shape.windows else "contraction")
     micro = (k.function_pointer("tile_full"), k.function_pointer("tile_small"))
+    narrow = (k.function_pointer("half_full"), k.function_pointer("half_small")) if shape.half else micro
     x, w, places = k.pointer("x", tile.dtype), k.pointer("w", tile.dtype), k.pointer("places", i64)
     n = {name: k.integer(name) for name in SIZES}
     find = _window_rows(k, x, n) if shape.windows else _strided_rows(k, x, n)
@@ -87,7 +93,8 @@ def contraction_kernel(shape: Shape) -> Kernel:
             )
             share = quotient(k, size, fulls + smalls)
             c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
-            for function, height, base, count in ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls)):
+            chosen = tuple(k.select(panel + 1 == panels, b, a) for a, b in zip(micro, narrow, strict=True)) if shape.half else micro
+            for function, height, base, count in ((chosen[0], FULL, k.index(0), fulls), (chosen[1], SMALL, fulls * FULL, smalls)):
                 with k.loop(0, count) as t:
                     row = base + t * height
                     pointers = k.offset(table, row * n["taps"] + tap * height)
@@ -113,20 +120,23 @@ def _finish(
     k: Builder, shape: Shape, out: Writer, place: Value, first_row: Value, rows: Value, column: Value, columns: Value, c: Value
 ) -> None:
     """The epilogue of one panel."""
-    lanes = shape.tile.columns
+    whole = shape.tile.columns
 
-    def panel(width: Value | None) -> None:
+    def panel(lanes: int, width: Value | None) -> None:
         part = out.columns(lambda i: k.load(place, 2 + i), column, width, lanes)
         with k.loop(0, rows) as row:
-            part.write(first_row + row, k.load(c, row * lanes, lanes, aligned=True))
+            part.write(first_row + row, k.load(c, row * whole, lanes, aligned=True))
 
-    if not shape.tail:
-        panel(None)
+    if shape.last == WHOLE:
+        panel(whole, None)
         return
-    with k.when(columns - column >= lanes):
-        panel(None)
+    with k.when(columns - column >= whole):
+        panel(whole, None)
     with k.otherwise():
-        panel(columns - column)
+        if shape.last == HALF:
+            panel(whole // 2, None)
+        else:
+            panel(whole // 2 if shape.last == UNDER_HALF else whole, columns - column)
 
 
 Find = Callable[[Value, Value, Value, Value, Value, Value], None]

@@ -16,7 +16,7 @@ from jumar.device import Target
 from jumar.kernel import Kernel
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import accumulator
-from jumar.operators.cpu.blocking import Blocks, choose_blocks
+from jumar.operators.cpu.blocking import HALF, UNDER_HALF, Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, micro_kernel, register_tile
@@ -104,9 +104,17 @@ def place_table(x: Array, w: Array, layout: Layout) -> Packed:
 
 def product_task(group: RootGroup, layout: Layout, blocks: Blocks, x: TaskArg, w: TaskArg, places: Packed, pitch: int) -> Task:
     """The contraction kernel on rows that are `pitch` elements apart."""
-    kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue, tail=blocks.tail))
-    head: tuple[TaskArg, ...] = (*micro_kernels(blocks.tile, blocks.rows), x, w, places, *blocks.args, pitch)
+    kernel = contraction_kernel(Shape(blocks.tile, layout.epilogue, last=blocks.last))
+    head: tuple[TaskArg, ...] = (*tiles_of(blocks), x, w, places, *blocks.args, pitch)
     return contraction_task(group, layout, blocks, kernel, head)
+
+
+def tiles_of(blocks: Blocks, *, windows: bool = False) -> tuple[TaskArg, ...]:
+    """The micro-kernels of a contraction, in the order of gemm.py's parameters."""
+    whole = micro_kernels(blocks.tile, FULL if windows else blocks.rows)
+    half = blocks.tile.half
+    narrow = (micro_kernel(half), micro_kernel(blocks.tile.with_rows(SMALL).half)) if blocks.last in (HALF, UNDER_HALF) else ()
+    return (*whole, *narrow)
 
 
 def micro_kernels(tile: Tile, rows: int = FULL) -> tuple[TaskArg, TaskArg]:

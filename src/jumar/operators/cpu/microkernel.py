@@ -20,21 +20,32 @@ UNROLL = 4  # steps of k in one block: enough to hide the loop, few enough that 
 
 @dataclass(frozen=True)
 class Tile:
-    """A register tile: `rows` x `vectors` vectors of `lanes`.   splits: sums over k kept apart, to hide the latency of few rows."""
+    """A register tile: `rows` x `vectors` vectors of `lanes`.
+
+    splits: sums over k kept apart, to hide the latency of few rows.  stride: vectors from one k to the next in a panel, where that is
+    wider than the tile.
+    """
 
     rows: int
     vectors: int
     lanes: int
     dtype: DType
     splits: int = 1
+    stride: int = 0
 
     @property
     def columns(self) -> int:
-        """Width of the tile and of a packed panel of B."""
-        return self.vectors * self.lanes
+        """Width of a packed panel of B."""
+        return (self.stride or self.vectors) * self.lanes
 
     def with_rows(self, rows: int, splits: int = 1) -> Tile:
+        """As wide, with other rows."""
         return Tile(rows, self.vectors, self.lanes, self.dtype, splits)
+
+    @property
+    def half(self) -> Tile:
+        """Half as wide on the same panels, for a last one that is half empty; twice the sums over k make up for the vectors."""
+        return Tile(self.rows, self.vectors // 2, self.lanes, self.dtype, 2, self.vectors)
 
 
 FULL, SMALL = 6, 4  # rows of the two tiles that cover any number of rows (blocking.py says how)
@@ -62,7 +73,8 @@ def micro_kernel(tile: Tile) -> Kernel:
     add: 1 adds to what c holds, 0 overwrites;  ahead: memory to prefetch, some cache lines for every `UNROLL` steps of k
     """
     k = Builder(
-        f"micro_{tile.dtype}_{tile.rows}x{tile.vectors}x{tile.lanes}" + (f"_{tile.splits}" if tile.splits > 1 else ""), entry="plain"
+        f"micro_{tile.dtype}_{tile.rows}x{tile.vectors}x{tile.lanes}" + (f"_{tile.splits}_{tile.stride}" if tile.splits > 1 else ""),
+        entry="plain",
     )
     rows, taps, start, depth = (
         k.argument_pointer("rows", i64),

@@ -200,14 +200,14 @@ def emit_input(s: Sizes, m: int, tile: Tile, x: Value, zeros: Value, table: Valu
     held = k.array(tile.dtype, side * side * lanes)
 
     def block(c: Value, mask: Value | None) -> None:
-        with k.loop(0, side) as j:
-            values = [k.load(k.load_pointer(table, j + i * side, x.dtype), c, lanes, mask) for i in range(side)]
+        with k.loop(0, side) as column:
+            values = [k.load(k.load_pointer(table, column + i * side, x.dtype), c, lanes, mask) for i in range(side)]
             for i, value in enumerate(input_rows(k, m, values)):
-                k.store(value, held, (j + i * side) * lanes, aligned=True)
-        with k.loop(0, side) as i:
-            values = [k.load(held, (i * side + j) * lanes, lanes, aligned=True) for j in range(side)]
+                k.store(value, held, (column + i * side) * lanes, aligned=True)
+        with k.loop(0, side) as row:
+            values = [k.load(held, (row * side + j) * lanes, lanes, aligned=True) for j in range(side)]
             for j, value in enumerate(input_rows(k, m, values)):
-                k.store(value, target, (i * side + j) * pitch + c, mask)
+                k.store(value, target, (row * side + j) * pitch + c, mask)
 
     whole = n["channels"] - modulo(k, n["channels"], k.index(lanes))
     with k.loop(0, whole, lanes) as c:
@@ -227,10 +227,10 @@ def emit_output(
     half, held = k.array(tile.dtype, m * side * lanes), k.array(tile.dtype, m * lanes)
 
     def block(c: Value, width: Value | None) -> None:
-        with k.loop(0, side) as j:
-            values = [k.load(source, (j + i * side) * pitch + c, lanes) for i in range(side)]
+        with k.loop(0, side) as position:
+            values = [k.load(source, (position + i * side) * pitch + c, lanes) for i in range(side)]
             for i, value in enumerate(output_rows(k, m, values)):
-                k.store(value, half, (j + i * side) * lanes, aligned=True)
+                k.store(value, half, (position + i * side) * lanes, aligned=True)
         part = writer.columns(offset, c, width, lanes)
         with k.loop(0, rows) as y:
             values = [k.load(half, (y * side + j) * lanes, lanes, aligned=True) for j in range(side)]
@@ -375,7 +375,7 @@ def _stepped(
     each = np.arange(positions, dtype=np.int64)
     offsets = [each * (tiles * g.inner + PAD), each * (g.inner * columns), each * (tiles * columns + PAD)]
     lie = Lie(f32, "linear", "dense")
-    shape = Shape(tile, Epilogue(Expression((f32,), (), (0,)), 0, (), (lie,)), tail=False)
+    shape = Shape(tile, Epilogue(Expression((f32,), (), (0,)), 0, (), (lie,)))
     table = Packed(np.ascontiguousarray(np.stack(offsets, -1)), "places")
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), v, weights, table, *blocks.args, g.inner)
     middle = Task(
