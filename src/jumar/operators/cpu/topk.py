@@ -3,27 +3,30 @@
 In: TopK nodes.  Out: one task; a chunk is some rows.  Elements are compared as integers of the same order (NaN above all, -0 as 0;
 turned around where the smallest are wanted), so that one comparison serves every type.
 
-Few: a list of the best so far, in order, in scratch.  A vector of elements none of which beats the last of the list is passed by; what
-beats it is put in its place, the rest of the list moves on by one, in vectors.  Elements come in order of their places, so of equal ones
-the first stays first.  Many: the whole row is merge-sorted, which keeps the order of equal ones too.
+Both ways pass by a vector of elements none of which beats the k-th best so far.  Few: what beats it is put in its place in a list in
+scratch, the rest of the list moves on by one, in vectors.  Many: it is appended to a heap of candidates, and when that has 2 k the
+candidates are merge-sorted and the best k stay.  Elements come in order of their places and both ways keep the order of equal ones, so of
+those the first comes first.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
-from jumar.base import NATIVE, DType, bf16, f16, f32, f64, i32, i64, u32, u64
+from jumar.base import NATIVE, DType, bf16, bool_, f16, f32, f64, i32, i64, u32, u64
 from jumar.device import Target
 from jumar.ir import Node
-from jumar.kernel import Builder, Kernel, Value
+from jumar.kernel import Builder, Kernel, Value, Variable
 from jumar.operators.cpu.expression import lanes_of
 from jumar.operators.cpu.pointwise import fetch, split
 from jumar.operators.families import normal_axis
 from jumar.operators.schedule import Lowered, Place, Task, schedule
 from jumar.operators.sort import TopK
 
-FEW = 256  # longest list: data that rise make a move of the whole list for every element
+FEW = 160  # longest list: at 100 it takes half the time of candidates, at 300 about the same, and data that rise move all of it each time
+LEAST = 64  # candidates at least
 
 
 @schedule("cpu", TopK)
@@ -40,13 +43,13 @@ def lower_top_k(node: Node, target: Target) -> Lowered | None:
         return Lowered()
     key = i64 if x.dtype.bits == 64 else i32
     lanes = max(1, min(lanes_of([key], target), lanes_of([x.dtype], target)))
-    levels = max(1, (n - 1).bit_length())
-    listed = 1.5 * op.k * (1 + math.log(n / op.k)) * (6 + op.k / lanes) + 2 * n / lanes
-    few = op.k <= FEW and listed < 6 * n * levels
+    few, candidates = op.k <= FEW, min(n, max(2 * op.k, LEAST))
     kernel = top_k_kernel(x.dtype, op.largest, few, inner == 1, lanes)
-    rows_per_chunk, _, _ = split(rows, 1, rows * (listed if few else 6 * n * levels), x.type.nbytes, 1)
-    room = -(-op.k // lanes) * lanes + lanes if few else 2 * (n + 1)  # the list after a vector of what is never beaten
-    args = (Place(x), Place(node), Place(node, 0, 1), rows, rows_per_chunk, n, inner, op.k, levels, room)
+    kept = op.k * (1 + math.log(n / op.k))  # elements that beat the k-th best before them, where order is random
+    work = 2 * n / lanes + kept * (6 + op.k / lanes if few else 12 * candidates.bit_length())
+    rows_per_chunk, _, _ = split(rows, 1, rows * work, x.type.nbytes, 1)
+    room = -(-op.k // lanes) * lanes + lanes if few else 2 * (candidates + 2)  # the list after a vector of what is never beaten
+    args = (Place(x), Place(node), Place(node, 0, 1), rows, rows_per_chunk, n, inner, op.k, candidates, room)
     nbytes = x.type.nbytes + rows * op.k * (x.dtype.nbytes + 8)
     scratch = 2 * room * key.nbytes
     return Lowered((Task(kernel, args, (1, 2), -(-rows // rows_per_chunk), scratch_nbytes=scratch, nbytes=nbytes, label=op.name),))
@@ -66,8 +69,8 @@ class _TopK:
         self.largest, self.few, self.lanes = largest, few, lanes
         self.kind = i64 if dtype.bits == 64 else i32
         self.x, self.y, self.place = k.pointer("x", dtype), k.pointer("y", dtype), k.pointer("place", i64)
-        self.rows, self.rows_per_chunk, self.n, self.inner, self.count, self.levels, self.room = (
-            k.integer(name) for name in ("rows", "rows_per_chunk", "n", "inner", "k", "levels", "room")
+        self.rows, self.rows_per_chunk, self.n, self.inner, self.count, self.candidates, self.room = (
+            k.integer(name) for name in ("rows", "rows_per_chunk", "n", "inner", "k", "candidates", "room")
         )
         self.step = None if dense else self.inner
         self.keys = k.thread_scratch("scratch", 0, self.kind)
@@ -79,7 +82,7 @@ class _TopK:
         with k.loop(first, k.minimum(first + self.rows_per_chunk, self.rows)) as row:
             outer, inner = (row, k.index(0)) if self.step is None else (row / self.inner, row % self.inner)
             x = k.offset(self.x, outer * self.n * self.inner + inner)
-            found = self.list_of(x) if self.few else self.sorted(x)
+            found = self.list_of(x) if self.few else self.sorted_of(x)
             target = outer * self.count * self.inner + inner
             with k.loop(0, self.count) as i:
                 at = k.convert(k.load(found, i), i64)
@@ -118,21 +121,30 @@ class _TopK:
             self.insert(key, at, at + 1)
         worst = k.var(k.load(self.keys, self.count + (lanes - 1)))
 
-        def offer(key: Value, at: Value) -> None:
-            with k.when(key > worst.get()):
-                self.insert(key, at, self.count)
-                worst.set(k.load(self.keys, self.count + (lanes - 1)))
+        def take(key: Value, at: Value) -> None:
+            self.insert(key, at, self.count)
+            worst.set(k.load(self.keys, self.count + (lanes - 1)))
 
-        whole = self.count + (self.n - self.count) / lanes * lanes
-        if lanes > 1:
-            with k.loop(self.count, whole, lanes) as at:
-                keys = self.key(x, at, lanes)
-                with k.when(k.reduce(keys > k.splat(worst.get(), lanes), "or")):
-                    for lane in range(lanes):
-                        offer(k.extract(keys, lane), at + lane)
-        with k.loop(whole if lanes > 1 else self.count, self.n) as at:
-            offer(self.key(x, at, 1), at)
+        self.better(x, self.count, worst, take)
         return k.offset(self.places, lanes)
+
+    def better(self, x: Value, start: Value, worst: Variable, take: Callable[[Value, Value], None]) -> None:
+        """take(key, place) for the elements from `start` that beat `worst`, which may change as they are taken."""
+        k, lanes = self.k, self.lanes
+
+        def one(at: Value) -> None:
+            key = self.key(x, at, 1)
+            with k.when(key > worst.get()):
+                take(key, at)
+
+        # what is left after whole vectors comes as a last turn of the same loop, so that the code of `take` is there once
+        with k.loop(start, self.n, lanes) as at:
+            end = k.minimum(at + lanes, self.n)
+            any_better = k.var(k.const(True, bool_))
+            with k.when(end == at + lanes):
+                any_better.set(k.reduce(self.key(x, at, lanes) > k.splat(worst.get(), lanes), "or"))
+            with k.when(any_better.get()), k.loop(at, end) as i:
+                one(i)
 
     def insert(self, key: Value, at: Value, length: Value) -> None:
         """Puts an element into the list's first `length`: what it beats moves on by one, from the end."""
@@ -148,25 +160,67 @@ class _TopK:
             k.store(k.select(moves, left, k.select(beats, place, own)), self.places, here)
 
     # ------------------------------------------------------------------ many
-    def sorted(self, x: Value) -> Value:
-        """All places, in order: runs of one, two, four ... are merged, from one half of scratch to the other."""
-        k, half = self.k, self.n + 1
-        with k.loop(0, self.n) as at:
-            k.store(self.key(x, at, 1), self.keys, at)
-            k.store(k.convert(at, self.kind), self.places, at)
-        with k.loop(0, self.levels) as level:
-            width = k.index(1) << level
-            source, target = (level & 1) * half, (1 - (level & 1)) * half
-            with k.loop(0, self.n, width * 2) as start:
-                middle, end = k.minimum(start + width, self.n), k.minimum(start + width * 2, self.n)
-                a, b = k.var(start), k.var(middle)
-                with k.loop(start, end) as to:
-                    i, j = a.get(), b.get()
-                    # beyond the end of a run there is memory, and what is read there does not count
-                    left, right = k.load(self.keys, source + i), k.load(self.keys, source + j)
-                    first = (j >= end) | ((i < middle) & (left >= right))
-                    k.store(k.select(first, left, right), self.keys, target + to)
-                    k.store(k.load(self.places, source + k.select(first, i, j)), self.places, target + to)
-                    a.set(k.select(first, i + 1, i))
-                    b.set(k.select(first, j, j + 1))
-        return k.offset(self.places, (self.levels & 1) * half)
+    def sorted_of(self, x: Value) -> Value:
+        """The places of the best, in order: candidates are gathered and sorted until all elements are seen."""
+        k = self.k
+        with k.loop(0, self.candidates) as at:
+            self.append(self.key(x, at, 1), at, at)
+        self.sort(self.candidates)
+        held = k.var(self.count)
+        worst = k.var(k.load(self.keys, self.count))
+
+        def take(key: Value, at: Value) -> None:
+            self.append(key, at, held.get())
+            held.set(held.get() + 1)
+            with k.when(held.get() == self.candidates):
+                self.sort(self.candidates)
+                held.set(self.count)
+                worst.set(k.load(self.keys, self.count))
+
+        self.better(x, self.candidates, worst, take)
+        with k.when(held.get() > self.count):
+            self.sort(held.get())
+        return k.offset(self.places, 1)
+
+    def append(self, key: Value, at: Value, number: Value) -> None:
+        """Candidates begin at 1: a merge looks at what lies before and after a run."""
+        self.k.store(key, self.keys, number + 1)
+        self.k.store(self.k.convert(at, self.kind), self.places, number + 1)
+
+    def sort(self, count: Value) -> None:
+        """The first `count` candidates in order: runs of one, two, four ... are merged to the other half of scratch and back."""
+        k, half = self.k, self.candidates + 2
+        width = k.var(1)
+        with k.loop(0, 64, 2), k.when(width.get() < count):
+            for source, target in ((k.index(1), half + 1), (half + 1, k.index(1))):
+                with k.loop(0, count, width.get() * 2) as start:
+                    self.merge(source, target, start, k.minimum(start + width.get(), count), k.minimum(start + width.get() * 2, count))
+                width.set(width.get() * 2)
+
+    def merge(self, source: Value, target: Value, start: Value, middle: Value, end: Value) -> None:
+        """Two runs into one, from both ends at once: two chains of loads and comparisons that do not wait for each other.
+
+        Beyond the end of a run there is memory, and what is read there does not count.
+        """
+        k = self.k
+        keys, places = k.offset(self.keys, source), k.offset(self.places, source)
+        to_keys, to_places = k.offset(self.keys, target), k.offset(self.places, target)
+        a, b, c, d = k.var(start), k.var(middle), k.var(middle - 1), k.var(end - 1)
+
+        def put(left: Value, right: Value, first: Value, i: Value, j: Value, to: Value) -> None:
+            k.store(k.select(first, left, right), to_keys, to)
+            k.store(k.load(places, k.select(first, i, j)), to_places, to)
+
+        with k.loop(0, (end - start + 1) / 2) as n:
+            i, j = a.get(), b.get()
+            left, right = k.load(keys, i), k.load(keys, j)
+            first = (j >= end) | ((i < middle) & (left >= right))
+            put(left, right, first, i, j, start + n)
+            a.set(k.select(first, i + 1, i))
+            b.set(k.select(first, j, j + 1))
+            i, j = c.get(), d.get()
+            left, right = k.load(keys, i), k.load(keys, j)
+            last = (j < middle) | ((i >= start) & (left < right))
+            put(left, right, last, i, j, end - 1 - n)  # in the middle of an odd number both ends write the same
+            c.set(k.select(last, i - 1, i))
+            d.set(k.select(last, j, j - 1))
