@@ -6,9 +6,10 @@ layout changes at the borders: per layer (time of the long chain - time of the s
 Run: PYTHONPATH=src python bench/kernels.py [part of a name] [--rounds 8] [--threads 1]
 
 Machine: 2 cores of an AMD EPYC (Zen 3, AVX2).  Last answer, 29 Nov 2026, on a machine that seven others used, so by CPU time of one thread
-(`--threads 1`; ONNX Runtime 1.32 alike): 3x3 at stride 1 by Winograd 2.4-2.8x ORT (512x7x7: 1.3-1.7x), direct 3x3 92-98 % of the concurrent
-fma peak (1.0-1.1x ORT), 1x1 84-95 % with 128 channels or more (1.0x), 65-85 % with fewer (0.75-0.95x), M = 128 products 80-93 % (1.05x),
-depthwise 0.8-2.4x.  Figures of two threads are to be taken on a quiet machine.
+(`--threads 1`; ONNX Runtime 1.32 alike), medians of one pass: 3x3 at stride 1, where Winograd takes over, 2.0-3.2x ORT (512x7x7: 1.4x);
+direct 3x3 at stride 2 83-93 % of the concurrent fma peak (1.0-1.2x ORT); 1x1 with 112 channels or more 73-93 % (0.85-1.0x), with fewer
+46-78 % (0.7-0.9x; outputs that leave L2 and the cost of a tile are what is left to gain); M = 128 products 90-96 % (1.0-1.1x);
+depthwise 0.7-1.7x.  Passes differ by 10-20 %.  Two threads were never measured on a quiet machine.
 """
 
 from __future__ import annotations
