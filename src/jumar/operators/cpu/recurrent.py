@@ -215,9 +215,11 @@ def _products(node: Node, layer: Layer, linear: bool, tasks: list[Task], target:
         depth = layer.depth if what is w else 1
         value = what.array
         if value is not None:
-            flat = value.reshape(-1, depth).astype(layer.dtype.numpy)
-            taken = sum(np.where((t >= 0)[:, None], flat[t], 0) for t in tables)
-            inputs.append(constant(np.ascontiguousarray(np.asarray(taken, layer.dtype.numpy).T.reshape(shape))))
+            flat = value.reshape(-1, depth).astype(layer.dtype.numpy, copy=False)
+            taken = _rows(flat, tables[0])
+            for table in tables[1:]:
+                taken = taken + _rows(flat, table)
+            inputs.append(constant(np.ascontiguousarray(taken.T.reshape(shape))))
             continue
         stand = param(f"r{len(inputs)}", TensorType(shape, layer.dtype))
         task, places[stand] = _arrange(what, layer.dtype, depth, len(rows), *tables)
@@ -243,13 +245,20 @@ def _panels(r: Node, layer: Layer, phase: Phase, tasks: list[Task]) -> TaskArg:
     """r for the walk: [dirs, panels, tiles of a panel, hidden, columns of a tile]."""
     each, gates, columns = layer.gates * layer.hidden, layer.order(phase), layer.tile.columns
     if r.array is not None:
-        taken = np.where((gates >= 0)[:, None], r.array.astype(layer.dtype.numpy)[:, gates], 0)
-        packed = np.swapaxes(taken.reshape(layer.dirs, -1, columns, layer.hidden), 2, 3)
+        taken = [_rows(matrix, gates) for matrix in r.array.astype(layer.dtype.numpy, copy=False)]
+        packed = np.swapaxes(np.stack(taken).reshape(layer.dirs, -1, columns, layer.hidden), 2, 3)
         return Packed(np.ascontiguousarray(packed, layer.dtype.numpy), "recurrent weights")
     rows = np.where(gates >= 0, gates + np.arange(layer.dirs)[:, None] * each, -1).reshape(-1)
     task, place = _arrange(r, layer.dtype, layer.hidden, columns, rows)
     tasks.append(task)
     return place
+
+
+def _rows(matrix: Array, places: Array) -> Array:
+    """Rows of a matrix; zeros for -1."""
+    taken = matrix[places]
+    taken[places < 0] = 0
+    return taken
 
 
 def _arrange(source: Node, dtype: DType, depth: int, columns: int, *tables: Array) -> tuple[Task, TempPlace]:
