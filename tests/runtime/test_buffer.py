@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jumar.base import RuntimeFault, TensorType, bf16, f32
-from jumar.runtime import aligned, allocate, view
+from jumar.runtime import Recycler, aligned, allocate, view
 
 
 @pytest.mark.parametrize("nbytes, alignment", [(1, 64), (64, 64), (1000, 64), (2 << 20, 2 << 20), (5_000_000, 2 << 20)])
@@ -31,3 +31,22 @@ def test_aligned_copies_only_what_is_not() -> None:
     assert aligned(memory) is memory
     moved = aligned(memory[1:])
     assert moved.ctypes.data % 64 == 0 and moved.nbytes == 127
+
+
+def test_a_block_is_lent_again_only_when_no_array_refers_to_it() -> None:
+    lender = Recycler()
+    first = lender.lend(1 << 21)
+    address = first.ctypes.data
+    piece = first[100:200].view(np.float32)
+    del first
+    other = lender.lend(1 << 21)
+    assert address != other.ctypes.data  # `piece` still reads the first
+    del piece
+    assert address == lender.lend(1 << 21).ctypes.data
+
+
+def test_only_so_many_blocks_of_a_size_wait() -> None:
+    lender = Recycler(kept=1)
+    loans = [lender.lend(1 << 21) for _ in range(3)]
+    del loans
+    assert [1] == [len(blocks) for blocks in lender._free.values()]

@@ -1,6 +1,6 @@
 """The runtime: Programs, and what runs them.   Needs base and device only, so that a deployed model is small."""
 
-from jumar.runtime.buffer import ALIGN, aligned, allocate, view
+from jumar.runtime.buffer import ALIGN, Recycler, aligned, allocate, view
 from jumar.runtime.executor import Instance, StepTime, measure
 from jumar.runtime.link import Code, link
 from jumar.runtime.native import pool_object, ship
@@ -24,6 +24,6 @@ from jumar.runtime.program import (
 
 __all__ = [
     "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
-    "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure",
+    "Recycler", "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure",
     "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip

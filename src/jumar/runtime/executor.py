@@ -18,7 +18,7 @@ import numpy as np
 
 from jumar.base import Array, RuntimeFault, config, type_of
 from jumar.device import usable_cores
-from jumar.runtime.buffer import aligned, allocate, view
+from jumar.runtime.buffer import Recycler, aligned, allocate, view
 from jumar.runtime.link import Code, link
 from jumar.runtime.native import (
     BARRIER,
@@ -92,6 +92,9 @@ class _Context:
     ports: list[list[Any]]
 
 
+RECYCLED_NBYTES = 1 << 20  # smaller outputs come from malloc, which keeps their pages
+
+
 class Instance:
     """A Program, ready to run.   threads: 0 means the setting `threads`, or the cores that this process may use."""
 
@@ -104,6 +107,8 @@ class Instance:
         self._free: list[_Context] = []
         self._inputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.inputs]
         self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.outputs]
+        self._output_nbytes = [(p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for p in program.outputs]
+        self._recycler = Recycler()
         self._segments = _segments(program)
         self._host: list[Callable[..., Any]] = []
         for step in program.host_steps:
@@ -131,7 +136,7 @@ class Instance:
                 raise self._mismatch("input", name, array)
             if not array.flags.c_contiguous:
                 arrays[i] = np.ascontiguousarray(array)
-        outputs = [_EMPTY(shape, dtype) for _, dtype, shape in self._outputs] if out is None else self._checked(out)
+        outputs = self._fresh() if out is None else self._checked(out)
         arrays += outputs
         try:
             context = self._free.pop()  # list.pop and append are atomic, and survive a fork
@@ -154,6 +159,13 @@ class Instance:
         return outputs
 
     __call__ = run
+
+    def _fresh(self) -> list[Array]:
+        """Arrays for the outputs; large ones on memory that earlier outputs have left."""
+        return [
+            _EMPTY(shape, dtype) if small else self._recycler.lend(nbytes).view(dtype).reshape(shape)
+            for (_, dtype, shape), (small, nbytes) in zip(self._outputs, self._output_nbytes, strict=True)
+        ]
 
     def _checked(self, out: Sequence[Array]) -> list[Array]:
         if len(out) != len(self._outputs):
