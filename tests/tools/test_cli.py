@@ -61,10 +61,9 @@ def test_explain_prints_a_page_and_lists_them(tmp_path: Path) -> None:
     assert jumar("explain", "op-unsupported", cwd=tmp_path).stdout.startswith("# op-unsupported")
     done = jumar("explain", "op-unsuported", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[:2] == [
-        "ToolError: [tools] explain: code must be known, got 'op-unsuported'",
-        "  hint: did you mean op-unsupported?",
-    ]
+    said = done.stderr.splitlines()
+    assert said[0] == "ToolError: [tools] explain: code must be known, got 'op-unsuported'"
+    assert said[1].startswith("  hint: did you mean op-unsupported")
 
 
 def test_completion_prints_the_line_for_a_shell(tmp_path: Path) -> None:
