@@ -6,9 +6,11 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jumar.base import Store, seal, unseal
+from jumar.base.store import checksum
 
 KEY = "ab" * 32
 
@@ -74,3 +76,13 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     store = Store(blocked)
     store.put(KEY, b"code")
     assert store.get(KEY) is None
+
+
+def test_what_was_put_in_pieces_is_read_as_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for sizes in ((0, 5, 0), (4096, 4096), (1 << 20, 1), (100, 3_000_000, 7, 1 << 20, 5000), (4095, 2 << 20, 4097)):
+        parts = [rng.bytes(n) for n in sizes]
+        store = Store(tmp_path)
+        store.put("ab", *parts)
+        assert b"".join(parts) == store.get("ab")
+        assert checksum(*parts) == checksum(b"".join(parts))

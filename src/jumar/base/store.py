@@ -77,13 +77,15 @@ class Store:
                 os.utime(path)
         return memoryview(body)
 
-    def put(self, key: str, body: bytes) -> None:
-        """Keeps the bytes.   A full or read-only disk is no error: the cache is then just not used."""
+    def put(self, key: str, *parts: bytes | memoryview) -> None:
+        """Keeps the bytes, given in one piece or in several.   A full or read-only disk is no error: the cache is then just not used."""
         path = self.path(key)
         temporary = path.with_name(f"{key}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(seal(body))
+            with temporary.open("wb") as file:
+                file.write(_header(*parts))
+                file.writelines(parts)
             temporary.replace(path)  # no fsync: after a crash of the machine the checksum tells
         except OSError:
             with contextlib.suppress(OSError):
@@ -91,7 +93,7 @@ class Store:
             return
         with _lock:
             before = _written.get(self.folder, _SWEEP_EVERY_NBYTES)  # so that the first put of a process sweeps
-            _written[self.folder] = before + len(body)
+            _written[self.folder] = before + sum(map(len, parts))
             due = _written[self.folder] >= _SWEEP_EVERY_NBYTES
             if due:
                 _written[self.folder] = 0
@@ -123,7 +125,12 @@ class Store:
 
 def seal(body: bytes) -> bytes:
     """The bytes behind a header that tells whether they are whole."""
-    return b"".join((_MAGIC, len(body).to_bytes(8, "little"), checksum(body).to_bytes(4, "little"), b"\0" * (_HEAD - 20), body))
+    return _header(body) + body
+
+
+def _header(*parts: bytes | memoryview) -> bytes:
+    length = sum(map(len, parts))
+    return b"".join((_MAGIC, length.to_bytes(8, "little"), checksum(*parts).to_bytes(4, "little"), b"\0" * (_HEAD - 20)))
 
 
 def unseal(raw: _Bytes) -> _Bytes | None:
@@ -134,11 +141,27 @@ def unseal(raw: _Bytes) -> _Bytes | None:
     return body if checksum(body) == int.from_bytes(raw[16:20], "little") else None
 
 
-def checksum(body: bytes | memoryview) -> int:
+def checksum(*parts: bytes | memoryview) -> int:
     """crc32 of small bodies; of large ones, of the sums of their pages: ten times as quick, and any flipped bit, lost or moved page shows."""
-    whole = len(body) // _PAGE * _PAGE
-    if whole < _LARGE:
-        return zlib.crc32(body)
-    words = np.frombuffer(body, np.uint64, whole // 8)
-    sums = words.reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64)
-    return zlib.crc32(body[whole:], zlib.crc32(sums.tobytes()))
+    if sum(map(len, parts)) // _PAGE * _PAGE < _LARGE:
+        crc = 0
+        for part in parts:
+            crc = zlib.crc32(part, crc)
+        return crc
+    sums: list[bytes] = []
+    carry = b""  # the beginning of a page that ends in a later part
+    for part in map(memoryview, parts):
+        missing = (_PAGE - len(carry)) % _PAGE
+        carry, rest = carry + part[:missing], part[missing:]
+        if len(carry) == _PAGE:
+            sums.append(_page_sums(carry))
+            carry = b""
+        whole = len(rest) // _PAGE * _PAGE
+        if whole:
+            sums.append(_page_sums(rest[:whole]))
+        carry += rest[whole:]
+    return zlib.crc32(carry, zlib.crc32(b"".join(sums)))
+
+
+def _page_sums(pages: bytes | memoryview) -> bytes:
+    return np.frombuffer(pages, np.uint64).reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64).tobytes()

@@ -13,7 +13,7 @@ from jumar.base import Array, ImportFault, code_settings, nearest
 from jumar.device import host
 from jumar.frontend.importers.onnx.plan import Executable, Interpreted
 from jumar.ir import Graph
-from jumar.runtime import Instance, Program, dump
+from jumar.runtime import Instance, Program, pieces
 from jumar.runtime import load as load_program
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Interpreter:
     def compile(self, graph: Graph) -> Executable:
         return Interpreted(graph)
 
-    def dump(self, executable: Executable) -> bytes | None:
+    def dump(self, executable: Executable) -> list[bytes | memoryview] | None:
         return None
 
     def restore(self, raw: memoryview) -> Executable:
@@ -66,8 +66,8 @@ class Cpu:
         compiled = compile(graph, host(), threads=self.threads)
         return Native(compiled.program, compiled.instance(threads=self.threads), compiled)
 
-    def dump(self, executable: Executable) -> bytes | None:
-        return dump(executable.program) if isinstance(executable, Native) else None
+    def dump(self, executable: Executable) -> list[bytes | memoryview] | None:
+        return pieces(executable.program) if isinstance(executable, Native) else None
 
     def restore(self, raw: memoryview) -> Executable:
         program = load_program(raw, verify=False)  # the store has looked at its checksum

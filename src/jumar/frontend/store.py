@@ -179,28 +179,28 @@ class PlanStore:
         except (ImportFault, TypeError):
             return
         if raw is not None:
-            self.store.put(stage.key, raw)
+            self.store.put(stage.key, *raw)
 
-    def _write(self, stage: Stage) -> bytes | None:
-        blobs: list[tuple[str, Any, bytes]] = []
+    def _write(self, stage: Stage) -> list[bytes | memoryview] | None:
+        blobs: list[tuple[str, Any, list[bytes | memoryview]]] = []
         for step in stage.steps:
             match step:
                 case Segment(executable=Interpreted(graph=graph), inputs=inputs):
                     if large_constants(graph):
                         return None
-                    blobs.append(("graph", list(inputs), print_graph(graph).encode()))
+                    blobs.append(("graph", list(inputs), [print_graph(graph).encode()]))
                 case Segment(executable=executable, inputs=inputs):
                     raw = self.engine.dump(executable)
                     if raw is None:
                         return None
                     blobs.append(("program", list(inputs), raw))
                 case HostCall(function=RunOp(op=op), inputs=inputs) if not any(isinstance(a, Data) for a in op.attributes().values()):
-                    blobs.append(("op", [_record(i) for i in inputs], str(op).encode()))
+                    blobs.append(("op", [_record(i) for i in inputs], [str(op).encode()]))
                 case _:
                     return None
         end = stage.end
         outputs = [_record(t) for t in end.outputs] if isinstance(end, Finish) else None
-        rows: list[list[Any]] = [[kind, inputs, 0, len(raw)] for kind, inputs, raw in blobs]
+        rows: list[list[Any]] = [[kind, inputs, 0, sum(map(len, raw))] for kind, inputs, raw in blobs]
         for _ in range(2):  # the starts stand in the header, whose length they change
             header = json.dumps({"steps": rows, "branch": end.slot if isinstance(end, Branch) else None, "outputs": outputs}).encode()
             header += b" " * (-(len(header) + 8) % 4096)
@@ -208,10 +208,10 @@ class PlanStore:
             for row in rows:
                 row[2] = at
                 at += -(-row[3] // 64) * 64
-        parts = [struct.pack("<Q", len(header)), header]
+        parts: list[bytes | memoryview] = [struct.pack("<Q", len(header)), header]
         for _, _, raw in blobs:
-            parts += [raw, b"\0" * (-len(raw) % 64)]
-        return b"".join(parts)
+            parts += [*raw, b"\0" * (-sum(map(len, raw)) % 64)]
+        return parts
 
 
 def _graph(text: str) -> Any:

@@ -19,11 +19,12 @@ from jumar.runtime.program import (
     dump,
     load,
     load_program,
+    pieces,
     save_program,
 )
 
 __all__ = [
     "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
-    "Recycler", "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure",
+    "Recycler", "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure", "pieces",
     "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip

@@ -186,8 +186,13 @@ def check(program: Program) -> Program:
 # ---------------------------------------------------------------------- file form
 def dump(program: Program) -> bytes:
     """The program as bytes."""
+    return b"".join(pieces(program))
+
+
+def pieces(program: Program) -> list[bytes | memoryview]:
+    """The program as bytes in pieces, so that a hundred megabytes of constants are written without being copied."""
     names = list(program.kernels)
-    blobs = [program.constants.tobytes(), *(program.kernels[n] for n in names)]
+    blobs = [memoryview(program.constants), *(program.kernels[n] for n in names)]
     places, at = [], 0
     for blob in blobs:
         places.append([at, len(blob), zlib.crc32(blob)])
@@ -206,12 +211,12 @@ def dump(program: Program) -> bytes:
         },
         separators=(",", ":"),
     ).encode()
-    parts = [_HEAD.pack(_MAGIC, len(header), zlib.crc32(header)), header]
+    parts: list[bytes | memoryview] = [_HEAD.pack(_MAGIC, len(header), zlib.crc32(header)), header]
     size = _HEAD.size + len(header)
     parts.append(b"\0" * (-size % ALIGN))
     for blob in blobs:
         parts += (blob, b"\0" * (-len(blob) % ALIGN))
-    return b"".join(parts)
+    return parts
 
 
 def load(raw: bytes | memoryview, *, verify: bool = True) -> Program:
