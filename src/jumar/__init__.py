@@ -1,5 +1,7 @@
 """Jumar: neural networks from ONNX to machine code of our own, every layer explained.
 
+In: a model file.  Out: a Python function from arrays to arrays.
+
     import jumar
     m = jumar.load("model.onnx")
     y = m(x)

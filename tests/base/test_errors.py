@@ -7,7 +7,9 @@ from jumar.base import Loc, OpError, during, nearest
 
 def test_an_error_names_layer_place_hint_page_and_context():
     with pytest.raises(OpError) as caught, during("compiling graph 'mlp' for cpu"):
-        raise OpError("matmul: k must match, got 3 and 5", loc=Loc("model.py", 41, text="h = x @ w"), hint="transpose w", code="dimension-mismatch")
+        raise OpError(
+            "matmul: k must match, got 3 and 5", loc=Loc("model.py", 41, text="h = x @ w"), hint="transpose w", code="dimension-mismatch"
+        )
     assert str(caught.value).splitlines() == [
         "OpError: [operators] matmul: k must match, got 3 and 5",
         "  at model.py:41   h = x @ w",

@@ -21,9 +21,8 @@ def test_without_a_recording_nothing_is_kept():
 
 
 def test_a_recording_inside_another_gives_it_what_it_noted():
-    with recording() as outer:
-        with span("a"), recording() as inner, span("b"):
-            event("c", count=1)
+    with recording() as outer, span("a"), recording() as inner, span("b"):
+        event("c", count=1)
     assert [s.name for s in inner.spans] == ["b"]
     assert [(s.name, s.depth) for s in outer.spans] == [("a", 0), ("b", 1)]
     assert [e.name for e in outer.events] == ["c"]

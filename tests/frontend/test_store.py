@@ -129,3 +129,93 @@ def test_the_hash_of_a_file_that_was_just_written_is_not_trusted(path: Path, mon
     os.utime(path, (time.time() - 100, time.time() - 100))  # the time of change still tells
     jumar.load(path)
     assert store.known_hash(str(path)) == ""
+
+
+# ---- external data ----
+W = np.array([1, 2, 3], np.float32)
+
+
+def with_data(folder: Path, where: str, data: bytes | None) -> Path:
+    """A model whose weights lie in `w.bin`.   where: the initializer, an attribute of a node, or of a node in a function."""
+    proto = model(
+        "g (float[3] x) => (float[3] y) <float[3] w = {0, 0, 0}> { y = Add(x, w) }"
+        if where == "initializer"
+        else "g (float[3] x) => (float[3] y) { w = Constant<value = float[3] {0, 0, 0}>() \n y = Add(x, w) }"
+        if where == "attribute"
+        else "g (float[3] x) => (float[3] y) { y = local.f(x) }",
+        extra=', "local" : 1',
+        functions='<domain: "local", opset_import: ["" : 18]> f (x) => (y) { w = Constant<value = float[3] {0, 0, 0}>() \n y = Add(x, w) }',
+    )
+    nodes = {"initializer": [], "attribute": proto.graph.node, "function": proto.functions[0].node}[where]
+    tensor = nodes[0].attribute[0].t if nodes else proto.graph.initializer[0]
+    for content in ("float_data", "raw_data"):
+        tensor.ClearField(content)
+    tensor.data_location = 1
+    tensor.external_data.add(key="location", value="w.bin")
+    folder.mkdir(exist_ok=True)
+    path = folder / "m.onnx"
+    path.write_bytes(proto.SerializeToString(deterministic=True))
+    if data is not None:
+        (folder / "w.bin").write_bytes(data)
+    return path
+
+
+everywhere = pytest.mark.parametrize("where", ["initializer", "attribute", "function"])
+
+
+@everywhere
+def test_a_copy_of_a_known_model_without_its_data_is_an_error(tmp_path: Path, where: str) -> None:
+    x = np.zeros(3, np.float32)
+    assert jumar.load(with_data(tmp_path / "a", where, W.tobytes()))(x).tolist() == [1, 2, 3]
+    copy = with_data(tmp_path / "b", where, None)
+    for source, code in ((copy, "external-data-missing"), (copy.read_bytes(), "external-data")):
+        with pytest.raises(jumar.base.ImportFault) as caught:
+            jumar.load(source)(x)
+        assert caught.value.code == code
+    (tmp_path / "b" / "w.bin").write_bytes(W.tobytes()[:8])
+    with pytest.raises(jumar.base.ImportFault) as caught:
+        jumar.load(copy)(x)
+    assert caught.value.code == "external-data"
+    (tmp_path / "b" / "w.bin").unlink()
+    (tmp_path / "b" / "w.bin").symlink_to(tmp_path / "a" / "w.bin")
+    with pytest.raises(jumar.base.ImportFault) as caught:
+        jumar.load(copy)(x)
+    assert caught.value.code == "external-data-outside"
+
+
+@everywhere
+def test_copies_of_a_model_have_the_data_beside_them(tmp_path: Path, where: str) -> None:
+    x = np.zeros(3, np.float32)
+    one, two = with_data(tmp_path / "a", where, W.tobytes()), with_data(tmp_path / "b", where, (-W).tobytes())
+    for _ in range(2):
+        assert jumar.load(one)(x).tolist() == [1, 2, 3]
+        assert jumar.load(two)(x).tolist() == [-1, -2, -3]
+
+
+def test_a_copy_with_the_same_data_comes_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(3, np.float32)
+    jumar.load(with_data(tmp_path / "a", "initializer", W.tobytes()))(x)
+    copy = with_data(tmp_path / "b", "initializer", W.tobytes())
+    forbid(monkeypatch, "parse_model", "read_model")
+    assert jumar.load(copy)(x).tolist() == [1, 2, 3]
+
+
+def test_changed_data_of_the_same_size_and_time_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "SETTLED_S", 2.0)
+    x = np.zeros(3, np.float32)
+    path = with_data(tmp_path / "a", "initializer", W.tobytes())
+    assert jumar.load(path)(x).tolist() == [1, 2, 3]
+    status = os.stat(tmp_path / "a" / "w.bin")
+    (tmp_path / "a" / "w.bin").write_bytes((-W).tobytes())
+    os.utime(tmp_path / "a" / "w.bin", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert jumar.load(path)(x).tolist() == [-1, -2, -3]
+
+
+def test_data_that_changes_after_loading_is_not_mixed_with_the_old_one(tmp_path: Path) -> None:
+    path = with_data(tmp_path / "a", "initializer", W.tobytes())
+    jumar.load(path)
+    m = jumar.load(path)
+    (tmp_path / "a" / "w.bin").write_bytes((-W).tobytes())
+    with pytest.raises(jumar.base.ImportFault) as caught:
+        m(np.zeros(3, np.float32))
+    assert caught.value.code == "file-changed"

@@ -19,7 +19,17 @@ def test_a_graph_prints_one_line_a_node_and_parses_back():
     assert text == str(parse_graph(text))
 
 
-@pytest.mark.parametrize("value", [np.float32(1.5), np.zeros((0, 3), np.float32), np.arange(4), np.array(True), np.array([np.nan, np.inf, -np.inf]), np.array(["a b", "%c"], object)])
+SMALL = (
+    np.float32(1.5),
+    np.zeros((0, 3), np.float32),
+    np.arange(4),
+    np.array(True),
+    np.array([np.nan, np.inf, -np.inf]),
+    np.array(["a b", "%c"], object),
+)
+
+
+@pytest.mark.parametrize("value", SMALL)
 def test_small_constants_are_part_of_the_text(value):
     graph = Graph("g", (), (constant(value),))
     back = interpret(parse_graph(str(graph)), [])[0]

@@ -150,9 +150,9 @@ def checksum(*parts: bytes | memoryview) -> int:
         return crc
     sums: list[bytes] = []
     carry = b""  # the beginning of a page that ends in a later part
-    for part in map(memoryview, parts):
+    for part in parts:
         missing = (_PAGE - len(carry)) % _PAGE
-        carry, rest = carry + part[:missing], part[missing:]
+        carry, rest = carry + part[:missing], memoryview(part)[missing:]
         if len(carry) == _PAGE:
             sums.append(_page_sums(carry))
             carry = b""
@@ -164,4 +164,5 @@ def checksum(*parts: bytes | memoryview) -> int:
 
 
 def _page_sums(pages: bytes | memoryview) -> bytes:
-    return np.frombuffer(pages, np.uint64).reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64).tobytes()
+    sums: bytes = np.frombuffer(pages, np.uint64).reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64).tobytes()
+    return sums

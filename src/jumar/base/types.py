@@ -34,7 +34,8 @@ class DType:
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type that holds such elements (narrow types live in `ml_dtypes`)."""
-        return np.dtype(_NUMPY[self.name])
+        found: np.dtype[Any] = np.dtype(_NUMPY[self.name])
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -25,7 +25,7 @@ def host() -> Target:
 
 @lru_cache(maxsize=8)
 def _host(cpu: str, features: str) -> Target:
-    import llvmlite.binding  # heavy, and a deployed package that has its code runs without
+    import llvmlite.binding  # noqa: PLC0415  (heavy, and a deployed package that has its code runs without)
 
     llvm: Any = llvmlite.binding  # untyped
 

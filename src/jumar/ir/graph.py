@@ -7,6 +7,8 @@ Nodes compare by identity; a graph holds what its outputs reach, so dead code fa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -106,7 +108,7 @@ class Node:
 
 def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
     """The node of `op` on `inputs`, its type inferred; the place defaults to the first input's that has one."""
-    place = loc or _CURRENT_LOC or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
+    place = loc or _CURRENT_LOC.get() or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
     try:
         type_ = op.infer(*(n.type for n in inputs))
     except StackError as error:
@@ -119,22 +121,17 @@ def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
     return Node(op, tuple(inputs), type_, place)
 
 
-_CURRENT_LOC: Loc | None = None
+_CURRENT_LOC: ContextVar[Loc | None] = ContextVar("loc", default=None)  # one per thread: models are traced side by side
 
 
-class located:
+@contextmanager
+def located(loc: Loc | None) -> Iterator[None]:
     """`with located(loc):` gives that place to every node applied inside without one of its own."""
-
-    def __init__(self, loc: Loc | None) -> None:
-        self.loc = loc
-
-    def __enter__(self) -> None:
-        global _CURRENT_LOC  # noqa: PLW0603
-        self.before, _CURRENT_LOC = _CURRENT_LOC, self.loc
-
-    def __exit__(self, *_: object) -> None:
-        global _CURRENT_LOC  # noqa: PLW0603
-        _CURRENT_LOC = self.before
+    token = _CURRENT_LOC.set(loc)
+    try:
+        yield
+    finally:
+        _CURRENT_LOC.reset(token)
 
 
 def param(label: str, type_: TensorType, loc: Loc = NOWHERE) -> Node:

@@ -26,6 +26,7 @@ else:
         """For type checkers only; `typing` has it from Python 3.11 on."""
         return lambda cls: cls
 
+
 Result = TensorType | tuple[TensorType, ...]
 
 REGISTRY: dict[str, type[Op]] = {}

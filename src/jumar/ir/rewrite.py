@@ -28,7 +28,9 @@ def rewrite(graph: Graph, rules: Sequence[Rule], *, max_rounds: int = 64) -> tup
                 new = rule(found)
                 if new is not None and new is not found:
                     if new.type != found.type:
-                        raise IRError(f"{rule.__name__}: type must stay {found.type}, got {new.type}: this is our bug", loc=node.loc, code="our-bug")
+                        raise IRError(
+                            f"{rule.__name__}: type must stay {found.type}, got {new.type}: this is our bug", loc=node.loc, code="our-bug"
+                        )
                     hits[rule.__name__] += 1
                     found = new
                     break

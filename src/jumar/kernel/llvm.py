@@ -43,8 +43,8 @@ def kernel_key(kernel: Kernel, target: Target) -> str:
 
 @lru_cache(maxsize=1)
 def _llvm_version() -> str:
-    import llvmlite
-    import llvmlite.binding
+    import llvmlite  # noqa: PLC0415  (heavy: only where code is made)
+    import llvmlite.binding  # noqa: PLC0415
 
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvmlite.binding.llvm_version_info))}"
 
@@ -113,7 +113,7 @@ class _Api:
     """
 
     def __init__(self) -> None:
-        import llvmlite.binding
+        import llvmlite.binding  # noqa: PLC0415  (as above)
 
         llvm: Any = llvmlite.binding  # untyped
 

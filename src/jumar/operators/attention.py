@@ -159,7 +159,8 @@ class RotaryEmbedding(Composite):
         y = x.copy()
         y[first] = x[first] * cos - x[second] * sin
         y[second] = x[first] * sin + x[second] * cos
-        return y.astype(arrays[0].dtype)
+        turned: Array = y.astype(arrays[0].dtype)
+        return turned
 
     def decompose(self, *inputs: Node) -> Node:
         x, cos, sin = map(widened, inputs)

@@ -286,7 +286,8 @@ class GridSample(Composite):
             if self.padding == "reflection":
                 cell = self._reflect(cell.astype(np.float64), size).astype(np.int64)
             at.append(np.clip(cell, 0, size - 1)[:, None])
-        found = x[(np.arange(len(x))[:, None, None], np.arange(x.shape[1])[:, None], *at)]
+        index = (np.arange(len(x))[:, None, None], np.arange(x.shape[1])[:, None], *at)
+        found = x[index]
         return np.where(inside[:, None], found, 0) if self.padding == "zeros" else found
 
     def decompose(self, *inputs: Node) -> Node:
@@ -566,7 +567,7 @@ class ImageDecode(DataDependent):
 
     def reference(self, *arrays: Array) -> Array:
         try:
-            from PIL import Image
+            from PIL import Image  # noqa: PLC0415  (an optional package)
         except ImportError as error:
             what = "image_decode: Pillow must be installed to decode pictures, got none"
             raise OpError(what, hint="pip install pillow", code="package-missing") from error

@@ -60,7 +60,8 @@ class Recycler:
             memory = allocate(nbytes)
         loan = (ctypes.c_uint8 * nbytes).from_address(memory.ctypes.data)
         weakref.finalize(loan, self._take_back, blocks, memory).atexit = False
-        return np.frombuffer(loan, np.uint8)
+        lent: Array = np.frombuffer(loan, np.uint8)  # type: ignore[call-overload]  # a ctypes array is a buffer
+        return lent
 
     def _take_back(self, blocks: list[Array], memory: Array) -> None:
         if len(blocks) < self.kept:

@@ -496,7 +496,7 @@ def pool_object(architecture: str = "") -> bytes:
     key = _digest(f"{architecture}\n{text}")
     if store and (found := store.get(key)) is not None:
         return found
-    import llvmlite.binding  # only where code is made
+    import llvmlite.binding  # noqa: PLC0415  (only where code is made)
 
     llvm: Any = llvmlite.binding  # untyped
 

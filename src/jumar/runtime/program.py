@@ -192,7 +192,7 @@ def dump(program: Program) -> bytes:
 def pieces(program: Program) -> list[bytes | memoryview]:
     """The program as bytes in pieces, so that a hundred megabytes of constants are written without being copied."""
     names = list(program.kernels)
-    blobs = [memoryview(program.constants), *(program.kernels[n] for n in names)]
+    blobs: list[bytes | memoryview] = [program.constants.data, *(program.kernels[n] for n in names)]
     places, at = [], 0
     for blob in blobs:
         places.append([at, len(blob), zlib.crc32(blob)])

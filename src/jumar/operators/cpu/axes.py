@@ -15,7 +15,7 @@ from jumar.operators.families import Elementwise
 from jumar.operators.movement import Broadcast, Reshape, Slice, Transpose
 
 
-class NoAxes(Exception):  # noqa: N818  (it is an answer, not an error)
+class NoAxes(Exception):
     """A dimension ends in the middle of an axis that cannot be cut there."""
 
 

@@ -71,7 +71,7 @@ class Region:
         return math.prod(self.space)
 
 
-class _NoRegion(Exception):  # noqa: N818  (it is an answer, not an error)
+class _NoRegion(Exception):
     """These nodes are not one loop nest."""
 
 

@@ -146,7 +146,7 @@ def _path(a: _Box, b: _Box, occupied: set[tuple[int, int]], columns: _Columns) -
     start, end = a.row // columns.rows, b.row // columns.rows
     if start != end:
         # by the gutter beside the column, and above the columns where there are some between; spread so that they stay apart
-        y1, y2, spread = ay + BOX_HEIGHT / 2, by + BOX_HEIGHT / 2, 4 * (a.row % 8)
+        y1, y2, spread = ay + BOX_HEIGHT / 2, by + BOX_HEIGHT / 2, 4.0 * (a.row % 8)
         x1, x2 = columns.right[start] - GAP_X + 18 + spread, columns.left[end] - 14 - spread / 3
         if end == start + 1:
             bend = _toward(y1, y2)

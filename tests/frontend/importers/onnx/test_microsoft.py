@@ -1,7 +1,5 @@
 """com.microsoft operators against ONNX Runtime, which defines them."""
 
-# ruff: noqa: E501  (tables of cases)
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,5 @@
 """Older versions of operators against ONNX Runtime; the conformance suite has the newest ones only."""
 
-# ruff: noqa: E501  (tables of cases)
-
 from __future__ import annotations
 
 import zlib

@@ -200,7 +200,7 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
         )  # fmt: skip
     functions = {(normal_domain(text_of(f.domain)), text_of(f.name), text_of(f.overload)): f for f in proto.functions}
     reader = TensorReader(name, folder)
-    total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto.graph) if t.data_location == 1)
+    total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto) if t.data_location == 1)
     check_memory(name, total)
     context = Context(name, opsets, functions, reader)
     graph = read_graph(proto.graph, context)
@@ -208,18 +208,25 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
     return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total, reader)
 
 
-def _all_tensors(graph: Any) -> Iterator[Any]:
-    """Initializers and tensor attributes of a graph and its sub-graphs."""
-    graphs = [graph]
-    while graphs:
-        one = graphs.pop()
-        yield from one.initializer
-        for node in one.node:
-            for attribute in node.attribute:
-                if attribute.type == 4:
-                    yield attribute.t
-                elif attribute.type == 5:
-                    graphs.append(attribute.g)
+def _all_tensors(proto: Any) -> Iterator[Any]:
+    """Initializers and tensor attributes of a model's graph, its sub-graphs and functions."""
+    graphs = [proto.graph]
+    nodes = [node for f in proto.functions for node in f.node]
+    while graphs or nodes:
+        if graphs:
+            one = graphs.pop()
+            yield from one.initializer
+            for sparse in one.sparse_initializer:
+                yield from (sparse.values, sparse.indices)
+            nodes += one.node
+            continue
+        for attribute in nodes.pop().attribute:
+            if attribute.type == 4:
+                yield attribute.t
+            elif attribute.type == 9:
+                yield from attribute.tensors
+            elif attribute.type in (5, 10):
+                graphs += [attribute.g] if attribute.type == 5 else attribute.graphs
 
 
 class TensorReader:
