@@ -25,7 +25,18 @@ from jumar.frontend.importers.onnx.graph import OnnxGraph
 from jumar.frontend.importers.onnx.node import text_of
 from jumar.frontend.importers.onnx.plan import Finish, HostCall, Interpreted, Segment, Stage, flatten
 from jumar.frontend.importers.onnx.port import Port
-from jumar.frontend.store import Face, PlanStore, content_hash, file_stat, known_face, known_hash, open_store, remember_face, remember_hash
+from jumar.frontend.store import (
+    Face,
+    PlanStore,
+    content_hash,
+    data_hashes,
+    file_stat,
+    known_face,
+    known_hash,
+    open_store,
+    remember_face,
+    remember_hash,
+)
 from jumar.ir import Graph
 from jumar.runtime import Program
 
@@ -57,6 +68,7 @@ class Source:
         self.raw = raw
         self.proto = proto
         self.hash = hash_
+        self.data: tuple[tuple[str, str], ...] = ()  # the external data that a face from the cache stands for
         self.lock = threading.Lock()
 
     @cached_property
@@ -66,15 +78,24 @@ class Source:
         if self.path is not None and raw is None:
             raw = read_path(self.path)
             if self.hash and content_hash(raw) != self.hash:
-                raise ImportFault(
-                    f"{self.name}: file must stay as it was when it was loaded, and has changed", hint="load it again", code="file-changed"
-                )
+                raise self._changed("file")
         proto = self.proto if raw is None else parse_model(raw, self.name)
         self.raw = None
-        folder = Path(self.path).resolve().parent if self.path else None
-        found = read_model(proto, self.name, folder, len(raw or b""))
+        found = read_model(proto, self.name, self.folder, len(raw or b""))
+        if self.data and data_hashes(found.reader.files, self.folder) != self.data:
+            raise self._changed("external data")
         check_supported(found.graph)
         return found
+
+    @property
+    def folder(self) -> Path | None:
+        """Where external data may lie; None for a model from memory."""
+        return Path(self.path).resolve().parent if self.path else None
+
+    def _changed(self, what: str) -> ImportFault:
+        return ImportFault(
+            f"{self.name}: {what} must stay as it was when the model was loaded, and has changed", hint="load it again", code="file-changed"
+        )
 
     def graph(self) -> OnnxGraph:
         with self.lock:
@@ -276,7 +297,7 @@ def _open(source: Any) -> tuple[Source, Face]:
         raw = bytes(source)
         hash_ = content_hash(raw)
         place = Source("model", raw=raw, hash_=hash_)
-        return place, known_face(hash_) or _read_face(place, hash_)
+        return place, known_face(hash_, None) or _read_face(place, hash_)
     if hasattr(source, "opset_import") and hasattr(source, "graph"):
         size = source.ByteSize()
         hash_ = content_hash(source.SerializeToString()) if size < 1 << 30 and open_store("faces") else ""
@@ -287,24 +308,27 @@ def _open(source: Any) -> tuple[Source, Face]:
 
 def _open_path(name: str) -> tuple[Source, Face]:
     hash_ = known_hash(name)
-    if hash_:
-        face = known_face(hash_)
-        if face is not None:
-            return Source(name, path=name, hash_=hash_), face
-    before = file_stat(name) if os.path.exists(name) else ()
-    raw = read_path(name)
-    if not hash_ and open_store("faces"):
-        hash_ = content_hash(raw)
-        remember_hash(name, hash_, before)
-    place = Source(name, path=name, raw=raw, hash_=hash_)
-    face = known_face(hash_) if hash_ else None
-    return place, face or _read_face(place, hash_)
+    place = Source(name, path=name, hash_=hash_)
+    face = known_face(hash_, place.folder) if hash_ else None
+    if face is None:
+        before = file_stat(name) if os.path.exists(name) else ()
+        raw = read_path(name)
+        if not hash_ and open_store("faces"):
+            hash_ = content_hash(raw)
+            remember_hash(name, hash_, before)
+        place = Source(name, path=name, raw=raw, hash_=hash_)
+        face = known_face(hash_, place.folder) if hash_ else None
+    if face is None:
+        return place, _read_face(place, hash_)
+    place.data = face.data
+    return place, face
 
 
 def _read_face(source: Source, hash_: str, *, keep: bool = True) -> Face:
     file = source.file
-    paths = [str(file.reader.folder / location) for location in file.reader.files] if file.reader.folder else []
-    face = Face(hash_, file.inputs, file.outputs, file.metadata, tuple((p, file_stat(p)) for p in paths))
+    # without a hash nothing is kept, and the data needs none either
+    data = data_hashes(file.reader.files, source.folder) if hash_ and file.reader.files else ()
+    face = Face(hash_, file.inputs, file.outputs, file.metadata, data)
     if keep and hash_:
         remember_face(face)
     return face

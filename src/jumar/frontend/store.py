@@ -4,7 +4,7 @@ In: files and finished stages.  Out: the same from the compile cache (setting `c
 imported or compiled.  Every key holds the code's own version, the CPU and the settings that change code, so nothing here can go stale.
 
 A model file is known by the hash of its content.  Hashing 100 MB takes 0.1 s, so the hash is remembered for the file's path, size, inode and times of
-change; a file written less than two seconds ago is hashed every time, as its times may not tell a second write.
+change; a file written less than two seconds ago is hashed every time, as its times may not tell a second write.  External data is hashed likewise.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import struct
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,7 @@ import numpy as np
 
 from jumar.base import Array, ImportFault, StackError, Store, TensorType, config, dtype_of, parse_type
 from jumar.frontend.engines import Engine
+from jumar.frontend.importers.onnx.file import TensorReader
 from jumar.frontend.importers.onnx.plan import Branch, Finish, HostCall, Interpreted, RunOp, Segment, Slot, Stage, Step
 from jumar.frontend.importers.onnx.port import Port
 from jumar.ir import Data, Op, large_constants, parse_graph, parse_op, print_graph
@@ -72,13 +74,13 @@ def open_store(name: str) -> Store | None:
 
 @dataclass(frozen=True)
 class Face:
-    """What a model shows before it is read: its ports.   hash: of its content.   data: external data files, with what tells whether they changed."""
+    """What a model shows before it is read: its ports.   hash: of its content.   data: its external data, as locations and hashes of their content."""
 
     hash: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     metadata: dict[str, str]
-    data: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    data: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -108,20 +110,34 @@ def remember_hash(path: str, hash_: str, before: tuple[int, ...]) -> None:
         return
 
 
-def known_face(hash_: str) -> Face | None:
-    """The face of a model of that content, if its external data is as it was."""
+def data_hashes(locations: Iterable[str], folder: Path | None) -> tuple[tuple[str, str], ...]:
+    """(location, hash of the content) of external data in a folder; an ImportFault where the reader would refuse a place, an OSError where it is gone."""
+    reader, found = TensorReader("model", folder), []
+    for location in sorted(locations):
+        path = os.fspath(reader.safe_path(location, "external data"))
+        hash_, before = known_hash(path), file_stat(path)
+        if not hash_:
+            raw = np.memmap(path, np.uint8, "r") if before[0] else np.zeros(0, np.uint8)
+            hash_ = content_hash(memoryview(raw))
+            remember_hash(path, hash_, before)
+        found.append((location, hash_))
+    return tuple(found)
+
+
+def known_face(hash_: str, folder: Path | None) -> Face | None:
+    """The face of a model of that content, if the external data beside THIS copy of it is what it was.   folder: None for a model from memory."""
     store = open_store("faces")
     raw = store.get(digest("face", code_version(), hash_)) if store else None
     try:
         record = json.loads(raw) if raw else None
         if record is None:
             return None
-        data = tuple((str(path), tuple(stat)) for path, stat in record["data"])
-        if any(file_stat(path) != stat for path, stat in data):
+        data = tuple((str(location), str(known)) for location, known in record["data"])
+        if data and data_hashes((location for location, _ in data), folder) != data:
             return None
         inputs, outputs = (tuple(Port.from_json(row) for row in record[side]) for side in ("inputs", "outputs"))
         return Face(hash_, inputs, outputs, record["metadata"], data)
-    except (OSError, ValueError, KeyError, TypeError):  # not what we wrote: read the model
+    except (ImportFault, OSError, ValueError, KeyError, TypeError):  # not what we wrote, or data is missing: reading the model says so
         return None
 
 
