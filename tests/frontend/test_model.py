@@ -169,3 +169,15 @@ def test_a_package_runs_without_the_compiler(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
     assert done.stdout.strip() == f"{np.maximum(X - 2, 0).tolist()} [1.0, 2.0] False"
+
+
+def test_a_call_of_known_types_takes_the_straight_way_and_checks_new_ones() -> None:
+    sub = jumar.load(model("g (float[n, 3] a, float[n, 3] b) => (float[n, 3] y) { y = Sub(a, b) }"))
+    a, b = np.ones((2, 3), np.float32), np.full((2, 3), 3, np.float32)
+    for _ in range(2):
+        for y in (sub(a, b), sub({"b": b, "a": a}), sub(b=b, a=a)):
+            np.testing.assert_array_equal(a - b, y)
+    assert 1 == len(sub._straight)
+    np.testing.assert_array_equal(a - b, sub(a.tolist(), b.tolist()))
+    for wrong in ((a, b[:1]), (a,), (a.astype(np.float64), b), (a, b, b), (a, "b")):
+        fault(lambda wrong=wrong: sub(*wrong))

@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jumar.base import ImportFault, TensorType, nearest
 from jumar.frontend.engines import Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
@@ -23,7 +25,7 @@ from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
 from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
 from jumar.frontend.importers.onnx.graph import OnnxGraph
 from jumar.frontend.importers.onnx.node import text_of
-from jumar.frontend.importers.onnx.plan import Finish, HostCall, Interpreted, Segment, Stage, flatten
+from jumar.frontend.importers.onnx.plan import MAX_STAGES, Finish, HostCall, Interpreted, Segment, Stage, Straight, flatten
 from jumar.frontend.importers.onnx.port import Port
 from jumar.frontend.store import (
     Face,
@@ -116,13 +118,38 @@ class Model:
         self._engine = engine_
         self._lock = threading.Lock()
         self._evaluators: dict[tuple[str, ...], Evaluator] = {}
+        self._names = tuple(p.name for p in face.inputs)
+        self._by_position = not any(p.has_default for p in face.inputs)
+        self._straight: dict[Any, Straight] = {}  # what calls of types met before may do at once
 
     # ---- running ----
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The outputs: an array, or a tuple where there are several.   m(x), m(x, y), m(name=x), m({"name": x})"""
-        results = self._run(bind(self.name, self.inputs, args, named))
+        results = self._run_straight(args, named)
+        if results is None:
+            results = self._run(bind(self.name, self.inputs, args, named))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _run_straight(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
+        """The outputs of a call whose shapes and types a call before had: they are right then.   None: not such a call."""
+        first = args[0] if len(args) == 1 and not named else None
+        if type(first) is dict:
+            args, named = (), first
+        if named:
+            if args or len(named) != len(self._names):
+                return None
+            try:
+                args = tuple([named[name] for name in self._names])
+            except KeyError:
+                return None
+        elif not self._by_position:
+            return None
+        try:
+            found = self._straight.get(tuple([(a.shape, a.dtype) for a in args]))
+        except (AttributeError, TypeError):  # not arrays: the long way reads them, or says what is wrong
+            return None
+        return found.run(args) if found and set(map(type, args)) <= {np.ndarray} else None
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The named outputs (all for None), as ONNX Runtime's `session.run`."""
@@ -137,7 +164,13 @@ class Model:
 
     def _run(self, feeds: Mapping[str, Any]) -> list[Any]:
         names, trees = self._trees(feeds)
-        return self._evaluator(names)(*trees)
+        evaluator = self._evaluator(names)
+        results = evaluator(*trees)
+        if len(names) == len(self._names) and all(isinstance(t, np.ndarray) for t in trees):
+            straight = evaluator.straight(trees)
+            if straight and len(self._straight) < MAX_STAGES:
+                self._straight[tuple([(t.shape, t.dtype) for t in trees])] = straight
+        return results
 
     def _trees(self, feeds: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
         met = {name: (size, "dims=") for name, size in self.dims.items()}
@@ -163,6 +196,7 @@ class Model:
         if fresh:
             with self._lock:
                 self._evaluators.clear()
+                self._straight.clear()
         if args or named:
             names, trees = self._trees(bind(self.name, self.inputs, args, named))
             evaluator = self._evaluator(names, fresh=fresh)
@@ -206,7 +240,7 @@ class Model:
     def clone(self) -> Model:
         """Another model on the same weights and compiled code."""
         copy = Model(self._source, self._face, self._engine, self.dims)
-        copy._evaluators, copy._lock = self._evaluators, self._lock
+        copy._evaluators, copy._lock, copy._straight = self._evaluators, self._lock, self._straight
         return copy
 
     def input_types(self, dims: Mapping[str, int] | None = None) -> dict[str, TensorType]:

@@ -15,12 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import ImportFault, StackError, nearest, span
+from jumar.base import Array, ImportFault, StackError, nearest, span, type_of
 from jumar.frontend.importers.onnx.file import available_memory
 from jumar.frontend.importers.onnx.functions import check_attributes, function_of_schema, has_schema_function
 from jumar.frontend.importers.onnx.graph import MAX_DEPTH, OnnxGraph, read_function
 from jumar.frontend.importers.onnx.node import OnnxNode, text_of
-from jumar.frontend.importers.onnx.plan import Compile, Finish, Frame, Interpreted, Keeper, Segment, Slot, Stage, Tree, Walk, flatten
+from jumar.frontend.importers.onnx.plan import (
+    Compile,
+    Finish,
+    Frame,
+    Interpreted,
+    Keeper,
+    Segment,
+    Slot,
+    Stage,
+    Straight,
+    Tree,
+    Walk,
+    flatten,
+)
 from jumar.frontend.importers.onnx.rule import RULES, Rule, find_rule
 from jumar.frontend.importers.onnx.texts import text_rule
 from jumar.frontend.importers.onnx.trace import NeedsValue, Trace
@@ -81,6 +94,16 @@ class Evaluator:
                 walk = Walk(self.root(structure), frame, self.keeper)
                 finish = walk.advance(alone=True) or self.trace(walk, structure)
         return [_result(tree, frame, given) for tree in finish.outputs]
+
+    def straight(self, arrays: Sequence[Array]) -> Straight | None:
+        """How calls with arrays of these types run, where that is one compiled piece."""
+        stage = self.roots.get(tuple(type_of(a) for a in arrays))
+        match stage:
+            case Stage(steps=[Segment(executable=executable, inputs=inputs)], end=Finish(outputs=outputs)):
+                slots = [o.index - len(arrays) for o in outputs if isinstance(o, Slot)]
+                if len(slots) == len(outputs) == len(set(slots)) and min(slots) >= 0:
+                    return Straight(executable, inputs, tuple(slots))
+        return None
 
     def root(self, structure: Any) -> Stage:
         """The first stage of calls of that structure: in memory, on disk, or new."""

@@ -132,6 +132,19 @@ class Finish:
     outputs: list[Tree]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Straight:
+    """A call that is one compiled piece and nothing else.   inputs, outputs: which of the call's arrays, and of the piece's results."""
+
+    executable: Executable
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        results = self.executable.run([arrays[i] for i in self.inputs])
+        return [results[i] for i in self.outputs]
+
+
 @dataclass(eq=False)
 class Stage:
     """Steps up to the next decision.   end: None while it was never traced to its end.   key: its name on disk, where it may lie there."""
