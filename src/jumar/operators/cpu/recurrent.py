@@ -9,6 +9,7 @@ few hidden units all their gates side by side, so that a tile of sums has all th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -72,6 +73,11 @@ class Layer:
     def state_nbytes(self) -> int:
         return self.dirs * self.batch * self.padded * self.dtype.nbytes
 
+    @property
+    def step_flops(self) -> int:
+        """Of one step of time, h r only."""
+        return 2 * self.dirs * self.batch * self.gates * self.hidden**2
+
     def order(self, phase: Phase) -> Array:
         """The row of w (of one direction) in each column; -1 where there is none."""
         panel, unit, gate, lane = np.meshgrid(
@@ -125,65 +131,56 @@ def lower_recurrent(node: Node, target: Target) -> Lowered | None:
 def _walk(
     node: Node, layer: Layer, fed: TempPlace, panels: Sequence[TaskArg], memory: dict[str, TempPlace], linear: bool, target: Target
 ) -> list[Task]:
-    op, (x, _, _, bias, lengths, *states) = node.op, node.inputs
+    """The tasks of all steps: one, or, where hidden units are shared by threads, one for each product of each step."""
+    op, (_, _, _, bias, lengths, *states) = node.op, node.inputs
     assert isinstance(op, Recurrent), "a recurrent layer"
     peepholes = states[op.states :]
+    cell = _cell(node, layer, linear)
+    row_parts = min(layer.batch, -(-target.cores // layer.dirs))
+    unit_parts = _unit_parts(layer, layer.dirs * row_parts, target)
+    rows_part = layer.batch if unit_parts else -(-layer.batch // row_parts)
+    row_parts = -(-layer.batch // rows_part)
+    every = tuple(range(len(layer.phases)))
+    micro = (*micro_kernels(layer.tile), micro_kernel(layer.tile.with_rows(1, ONE_SPLITS)))
+    backward = Packed(np.array(op.backward, np.int64), "backward")
+    tasks = []
+    for t, chosen in itertools.product(range(layer.seq), [(i,) for i in every]) if unit_parts else ((0, every),):
+        final = every[-1] in chosen
+        head = [*micro, *(panels[i] for i in chosen), fed, backward]
+        written = [*memory.values(), *([Place(node)] if final else [])]
+        read = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [Place(p) for p in peepholes]
+        counts = [layer.phases[i].panels(layer.hidden, layer.lanes) for i in chosen]
+        parts = [-(-count // max(1, unit_parts)) for count in counts]
+        numbers = {
+            "begin": t, "end": t + 1 if unit_parts else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
+            "dirs": layer.dirs, "padded": layer.padded, "pitch": layer.dirs * layer.width, "width": layer.width,
+            "rows_part": rows_part, "row_parts": row_parts, "unit_parts": max(-(-c // p) for c, p in zip(counts, parts, strict=True)),
+            "depth_block": layer.hidden if rows_part == 1 else min(layer.hidden, DEPTH),
+            "state": layer.dirs * layer.batch * layer.padded, "bias": layer.gates * layer.hidden,
+            "base": sum(layer.columns(p) for p in layer.phases[: chosen[0]]),
+        }  # fmt: skip
+        units = [number for pair in zip(counts, parts, strict=True) for number in pair]
+        args: tuple[TaskArg, ...] = (*head, *written, *read, *(numbers[name] for name in NUMBERS), *units)
+        task = Task(
+            recurrent_kernel(cell, chosen), args, tuple(range(len(head), len(head) + len(written))),
+            layer.dirs * row_parts * numbers["unit_parts"], scratch_nbytes=cell.scratch_nbytes(rows_part),
+            flops=layer.step_flops * (numbers["end"] - t) // (len(every) if unit_parts else 1), label=op.name,
+        )  # fmt: skip
+        tasks.append(task)
+    return tasks
+
+
+def _cell(node: Node, layer: Layer, linear: bool) -> Cell:
+    """What the code of the walk depends on."""
+    op, lengths = node.op, node.inputs[4]
+    assert isinstance(op, Recurrent), "a recurrent layer"
     whole = lengths.array is not None and bool((lengths.array >= layer.seq).all())
     count = len(op.functions)
     functions = tuple(op.activations[i : i + count] for i in range(0, len(op.activations), count))
-    cell = Cell(
-        op.name, linear, bool(peepholes), isinstance(op, Lstm) and op.input_forget, op.clip,
-        functions[:1] if len(set(functions)) == 1 else functions, x.dtype, whole, layer.hidden % layer.lanes != 0, layer.tile,
+    return Cell(
+        op.name, linear, len(node.inputs) > 5 + op.states, isinstance(op, Lstm) and op.input_forget, op.clip,
+        functions[:1] if len(set(functions)) == 1 else functions, node.inputs[0].dtype, whole, layer.hidden % layer.lanes != 0, layer.tile,
     )  # fmt: skip
-    flops = 2 * layer.dirs * layer.batch * layer.gates * layer.hidden**2
-    row_parts = min(layer.batch, -(-target.cores // layer.dirs))
-    unit_parts = _unit_parts(layer, layer.dirs * row_parts, target)
-    split = unit_parts > 0
-    row_parts = 1 if split else row_parts
-    rows_part = -(-layer.batch // row_parts)
-    row_parts = -(-layer.batch // rows_part)
-    backward = Packed(np.array(op.backward, np.int64), "backward")
-    each = layer.gates * layer.hidden
-    tasks = []
-    for t in range(layer.seq) if split else (0,):
-        for chosen in ([i] for i in range(len(panels))) if split else (list(range(len(panels))),):
-            args: list[TaskArg] = [*micro_kernels(layer.tile), micro_kernel(layer.tile.with_rows(1, ONE_SPLITS))]
-            writes: list[int] = []
-            units: list[int] = []
-            for i in chosen:
-                phase = layer.phases[i]
-                args.append(panels[i])
-                units += [phase.panels(layer.hidden, layer.lanes), -(-phase.panels(layer.hidden, layer.lanes) // max(1, unit_parts))]
-            args += [fed, backward]
-            for name in cell.memory(chosen):
-                writes.append(len(args))
-                args.append(memory[name])
-            if len(panels) - 1 in chosen:
-                writes.append(len(args))
-                args.append(Place(node))
-            if not whole:
-                args.append(Place(lengths))
-            if peepholes:
-                args.append(Place(peepholes[0]))
-            if linear:
-                args.append(Place(bias))
-            bounds = {
-                "begin": t, "end": t + 1 if split else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
-                "dirs": layer.dirs, "padded": layer.padded, "pitch": layer.dirs * layer.width, "width": layer.width,
-                "rows_part": rows_part, "row_parts": row_parts, "unit_parts": max(-(-a // b) for a, b in zip(*[iter(units)] * 2, strict=True)),
-                "depth_block": layer.hidden if rows_part <= 1 else min(layer.hidden, DEPTH), "state": layer.dirs * layer.batch * layer.padded,
-                "bias": each,
-            }  # fmt: skip
-            args += [bounds[name] for name in NUMBERS] + units
-            base = sum(layer.columns(p) for p in layer.phases[: chosen[0]])
-            args.append(base)
-            kernel = recurrent_kernel(cell, tuple(chosen))
-            scratch = cell.scratch_nbytes(rows_part)
-            chunks = layer.dirs * row_parts * bounds["unit_parts"]
-            tasks.append(
-                Task(kernel, tuple(args), tuple(writes), chunks, scratch_nbytes=scratch, flops=flops // max(1, len(chosen)), label=op.name)
-            )
-    return tasks
 
 
 def _unit_parts(layer: Layer, walks: int, target: Target) -> int:
@@ -192,8 +189,7 @@ def _unit_parts(layer: Layer, walks: int, target: Target) -> int:
     Measured on two cores (LSTM, ms for 50 to 100 steps, walks against parts): 128 x 1: 0.58, 0.45; 256 x 1: 3.1, 1.9; 256 x 8: 15, 10;
     512 x 8: 19, 13; 512 x 32 and 64 x 8: the same.
     """
-    flops = 2 * layer.dirs * layer.batch * layer.gates * layer.hidden**2
-    parts = min(target.cores, flops // PART_FLOPS)
+    parts = min(target.cores, layer.step_flops // PART_FLOPS)
     large = layer.dirs == 1 and layer.gates * layer.hidden**2 * layer.dtype.nbytes >= SPLIT_NBYTES
     return -(-parts // layer.dirs) if parts > walks or (large and parts == walks and parts > 1) else 0
 

@@ -24,10 +24,10 @@ from jumar.operators.elementwise import Relu, Sigmoid, Tanh
 from jumar.operators.recurrent import Activation
 
 # begin, end: steps of time; pitch, width: columns of x w in all and of one direction; state: elements of a buffer of states;
-# bias: where in a direction's bias the recurrent part begins
+# bias: where in a direction's bias the recurrent part begins; base: where in a direction's columns the first phase does
 NUMBERS = (
     "begin", "end", "seq", "batch", "hidden", "dirs", "padded", "pitch", "width", "rows_part", "row_parts", "unit_parts",
-    "depth_block", "state", "bias",
+    "depth_block", "state", "bias", "base",
 )  # fmt: skip
 
 
@@ -89,8 +89,9 @@ class Cell:
     def phases(self) -> tuple[Phase, ...]:
         return phases_of(self.kind, self.linear, self.tile.vectors)
 
-    def memory(self, phases: Sequence[int]) -> tuple[str, ...]:
-        """Buffers that the phases read and write, in the order of the arguments."""
+    @property
+    def memory(self) -> tuple[str, ...]:
+        """Buffers that outlive a step, in the order of the arguments.   c: a Gru's update gate, while it waits for the new one."""
         if len(self.phases) > 1:
             return ("h", "c", "rh")
         return ("h", "c") if self.kind == "lstm" else ("h",)
@@ -131,15 +132,14 @@ class _Walk:
         self.full, self.small, self.one = (k.function_pointer(f"tile_{n}") for n in ("full", "small", "one"))
         self.panels = [k.pointer(f"r{i}", self.kind) for i in phases]
         self.fed, self.backward = k.pointer("fed", self.kind), k.pointer("backward", i64)
-        self.memory = {name: k.pointer(name, self.kind) for name in cell.memory(phases)}
+        self.memory = {name: k.pointer(name, self.kind) for name in cell.memory}
         self.final = len(cell.phases) - 1 in phases
         self.y = k.pointer("y", cell.dtype) if self.final else None
         self.lengths = None if cell.whole else k.pointer("lengths", i32)
-        self.peepholes = k.pointer("peepholes", cell.dtype) if cell.peepholes else None
         self.bias = k.pointer("bias_of_all", cell.dtype) if cell.linear else None
+        self.peepholes = k.pointer("peepholes", cell.dtype) if cell.peepholes else None
         self.n = {name: k.integer(name) for name in NUMBERS}
         self.units = [(k.integer(f"panels{i}"), k.integer(f"panels_part{i}")) for i in phases]
-        self.base = k.integer("base")
         self.scratch = k.thread_scratch("scratch", 0, self.kind)
 
     def kernel(self) -> Kernel:
@@ -161,7 +161,7 @@ class _Walk:
             now = (t & 1) * n["state"] + self.state_at
             self.old = k.offset(self.memory["h"], now)
             self.new = k.offset(self.memory["h"], n["state"] * (1 - (t & 1)) + self.state_at)
-            base = self.base
+            base = n["base"]
             for i, number in enumerate(self.chosen):
                 phase = self.cell.phases[number]
                 source = k.offset(self.memory["rh"], self.state_at) if number else self.old
