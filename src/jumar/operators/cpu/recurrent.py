@@ -146,9 +146,11 @@ def _walk(
     tasks = []
     for t, chosen in itertools.product(range(layer.seq), [(i,) for i in every]) if unit_parts else ((0, every),):
         final = every[-1] in chosen
-        head = [*micro, *(panels[i] for i in chosen), fed, backward]
-        written = [*memory.values(), *([Place(node)] if final else [])]
-        read = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [Place(p) for p in peepholes]
+        head: list[TaskArg] = [*micro, *(panels[i] for i in chosen), fed, backward]
+        written: list[TaskArg] = [*memory.values(), *([Place(node)] if final else [])]
+        read: list[TaskArg] = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [
+            Place(p) for p in peepholes
+        ]
         counts = [layer.phases[i].panels(layer.hidden, layer.lanes) for i in chosen]
         parts = [-(-count // max(1, unit_parts)) for count in counts]
         numbers = {
