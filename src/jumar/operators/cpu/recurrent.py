@@ -148,7 +148,7 @@ def _walk(
         final = every[-1] in chosen
         head: list[TaskArg] = [*micro, *(panels[i] for i in chosen), fed, backward]
         written: list[TaskArg] = [*memory.values(), *([Place(node)] if final else [])]
-        read: list[TaskArg] = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [
+        read: Sequence[TaskArg] = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [
             Place(p) for p in peepholes
         ]
         counts = [layer.phases[i].panels(layer.hidden, layer.lanes) for i in chosen]
