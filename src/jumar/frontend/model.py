@@ -126,9 +126,7 @@ class Model:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The outputs: an array, or a tuple where there are several.   m(x), m(x, y), m(name=x), m({"name": x})"""
-        results = self._run_straight(args, named)
-        if results is None:
-            results = self._run(bind(self.name, self.inputs, args, named))
+        results = self._results(args, named)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _run_straight(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
@@ -159,8 +157,12 @@ class Model:
                 raise ImportFault(
                     f"{self.name}: output must be one of {', '.join(names)}, got {name!r}", hint=nearest(name, names), code="output-name"
                 )
-        results = dict(zip(names, self._run(bind(self.name, self.inputs, (), feeds)), strict=True))
-        return [results[name] for name in output_names or names]
+        results = self._results((), feeds)
+        return [results[names.index(name)] for name in output_names] if output_names else results
+
+    def _results(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        found = self._run_straight(args, named)
+        return self._run(bind(self.name, self.inputs, args, named)) if found is None else found
 
     def _run(self, feeds: Mapping[str, Any]) -> list[Any]:
         names, trees = self._trees(feeds)
