@@ -17,6 +17,7 @@ import numpy as np
 
 from jumar.base import Array, IRError, Loc, OpError, StackError, TensorType, type_of
 from jumar.ir.op import Data, Op, Result
+from jumar.ir.signature import check_inputs
 
 NOWHERE = Loc()
 
@@ -110,7 +111,12 @@ def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
     """The node of `op` on `inputs`, its type inferred; the place defaults to the first input's that has one."""
     place = loc or _CURRENT_LOC.get() or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
     try:
+        if op.signature:  # those without are made by graphs and passes
+            check_inputs(op.name, op.signature, [n.type for n in inputs])
         type_ = op.infer(*(n.type for n in inputs))
+        for t in type_ if isinstance(type_, tuple) else (type_,):
+            if any(d < 0 for d in t.shape if not isinstance(d, str)):
+                raise OpError(f"{op.name}: dimensions of the result must be 0 or more, got {t} from {op}", code="dims-negative")
     except StackError as error:
         if error.loc is None:
             error.loc = place

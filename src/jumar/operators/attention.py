@@ -15,7 +15,7 @@ from jumar.base import Array, OpError, TensorType, bool_, f16
 from jumar.ir import Node, Result, constant, f32t, sample, tensor
 from jumar.operators.contraction import matmul
 from jumar.operators.elementwise import And, Tanh, add, cast, exp, greater, mul, select, sub
-from jumar.operators.families import Composite, wide
+from jumar.operators.families import Composite, broadcast, wide
 from jumar.operators.movement import Concat, Reshape, Slice, Transpose
 from jumar.operators.normalization import Normalization, Softmax, widened
 from jumar.operators.reduction import ReduceAny
@@ -34,7 +34,7 @@ class Attention(Normalization):
     causal: bool = False
     softcap: float = 0.0
     offset: int = 0
-    signature = "q[..., h, m, d], k[..., h_kv, n, d], v[..., h_kv, n, dv], mask[..., m, n]? -> y[..., h, m, dv]"
+    signature = "q[..., h, m, d], k[..., h_kv, n, d], v[..., h_kv, n, dv], mask[...]? -> y[..., h, m, dv]"
     samples = (
         sample(f32t(2, 4, 5, 8), f32t(2, 4, 6, 8), f32t(2, 4, 6, 3), scale=0.35),
         sample(f32t(2, 4, 5, 8), f32t(2, 2, 7, 8), f32t(2, 2, 7, 8), scale=0.35, causal=True, offset=2),
@@ -45,12 +45,17 @@ class Attention(Normalization):
     cann = "aclnnFlashAttentionScore"
 
     def infer(self, *types: TensorType) -> Result:
-        q, k, v, *_ = types
+        q, k, v, *mask = types
         if not q.rank == k.rank == v.rank or q.rank < 3:
             raise OpError(f"attention: q, k and v must have one rank of at least 3, got {q}, {k} and {v}", code="rank")
-        if q.dims[-1] != k.dims[-1] or k.dims[-2] != v.dims[-2] or k.dims[-3] != v.dims[-3] or q.dims[-3] % k.dims[-3]:
+        if q.dims[-1] != k.dims[-1] or k.dims[-2] != v.dims[-2] or k.dims[-3] != v.dims[-3] or not k.dims[-3] or q.dims[-3] % k.dims[-3]:
             what = f"attention: q[..., h, m, d], k[..., g, n, d] and v[..., g, n, e] must fit, got {q}, {k} and {v}"
             raise OpError(what, code="dimension-mismatch")
+        if broadcast(self.name, q.shape[:-3], k.shape[:-3], v.shape[:-3]) != q.shape[:-3]:
+            raise OpError(f"attention: q, k and v must have one batch, got {q}, {k} and {v}", code="dimension-mismatch")
+        scores = (*q.shape[:-1], k.shape[-2])
+        if mask and broadcast(self.name, scores, mask[0].shape) != scores:
+            raise OpError(f"attention: mask must broadcast to {list(scores)}, got {mask[0]}", code="broadcast")
         return q.with_shape((*q.shape[:-1], v.shape[-1]))
 
     def meaning(self, *arrays: Array) -> Array:
@@ -149,6 +154,8 @@ class RotaryEmbedding(Composite):
         if cos.shape != sin.shape or 2 * cos.dims[-1] > x.dims[-1]:
             what = f"rotary_embedding: cos and sin must have one shape [..., <= d/2], got {cos} and {sin} for {x}"
             raise OpError(what, code="dimension-mismatch")
+        if broadcast(self.name, x.shape[:-1], cos.shape[:-1]) != x.shape[:-1]:
+            raise OpError(f"rotary_embedding: cos and sin must broadcast to x, got {cos} for {x}", code="broadcast")
         return x
 
     def reference(self, *arrays: Array) -> Array:
@@ -197,7 +204,7 @@ class LinearAttention(Composite):
     gated: bool = True
     delta: bool = True
     signature = (
-        "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h, t, d]?, beta[b, h, t, 1]?"
+        "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h, t, d or 1]?, beta[b, h, t, 1]?"
         " -> y[b, hq, t, e], last[b, h, d, e]"
     )
     samples = (
@@ -210,6 +217,11 @@ class LinearAttention(Composite):
         q, _, v, state, *rest = types
         if len(rest) != self.gated + self.delta:
             raise OpError(f"linear_attention: inputs must be {4 + self.gated + self.delta}, got {len(types)}", code="operand-count")
+        if not state.dims[1] or q.dims[1] % state.dims[1]:
+            raise OpError(f"linear_attention: heads of q must be a multiple of {state.shape[1]}, got {q}", code="dimension-mismatch")
+        decays = [(*state.shape[:2], q.shape[2], d) for d in (1, q.shape[3])]
+        if self.gated and rest[0].shape not in decays:
+            raise OpError(f"linear_attention: g must be [b, h, t, d or 1], got {rest[0]} for {q}", code="dimension-mismatch")
         return q.with_shape((*q.shape[:3], v.shape[3])), state
 
     def reference(self, *arrays: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
 from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose, reshape, sum_to, transpose
 from jumar.operators.reduction import ReduceSum
-from jumar.operators.windows import join_channels, split_channels, windows, windows_out
+from jumar.operators.windows import check_windows, join_channels, split_channels, windows, windows_out
 
 
 def accumulator(dtype: DType) -> DType:
@@ -51,7 +51,7 @@ class MatMul(Contraction):
     """Matrix product over the last two dimensions, as numpy.matmul: leading dimensions broadcast, vectors are rows or columns."""
 
     name = "matmul"
-    signature = "x[..., m, k], w[..., k, n] -> y[..., m, n]"
+    signature = "x[..., m?, k], w[..., k, n?] -> y[..., m?, n?]"
     samples = (
         sample(f32t(4, 3), f32t(3, 5)), sample(f32t(2, 1, 4, 3), f32t(3, 3, 5)), sample(f32t(3), f32t(2, 3, 5)),
         sample(f32t(4, 3), f32t(3)),
@@ -124,12 +124,11 @@ class Conv(Contraction):
 
     def infer(self, *types: TensorType) -> Result:
         x, w, *bias = types
-        rank = x.rank - 2
-        if w.rank != x.rank or any(len(f) != rank for f in (self.strides, self.pads_low, self.pads_high, self.dilations)):
-            raise OpError(f"conv: x and w must have the rank of {rank} spatial attributes + 2, got {x} and {w}", code="rank")
+        if w.rank != x.rank:
+            raise OpError(f"conv: x and w must have one rank, got {x} and {w}", code="rank")
         n, c, spatial = split_channels(x.dims, self.channels_last)
         k, inner, *kernel = w.dims
-        if c != inner * self.groups or k % self.groups:
+        if self.groups < 1 or c != inner * self.groups or k % self.groups:
             raise OpError(f"conv: w must be [k, c/groups, ...] with c = {c} and groups = {self.groups}, got {w}", code="dimension-mismatch")
         if bias and bias[0].shape != (k,):
             raise OpError(f"conv: bias must be [{k}], one for each filter, got {bias[0]}", code="dimension-mismatch")
@@ -182,8 +181,14 @@ class ConvTranspose(Composite):
 
     def infer(self, *types: TensorType) -> Result:
         x, w, *bias = types
-        if w.rank != x.rank or x.dims[1] != w.dims[0] or w.dims[0] % self.groups:
-            raise OpError(f"conv_transpose: w must be [c, k/groups, ...] with c = {x.shape[1]}, got {w}", code="dimension-mismatch")
+        if w.rank != x.rank or self.groups < 1 or w.dims[0] % self.groups:
+            what = f"conv_transpose: w must be [c, k/groups, ...] with c = {x.shape[1]} and groups = {self.groups}, got {w}"
+            raise OpError(what, code="dimension-mismatch")
+        check_windows(self.name, x.rank - 2, w.dims[2:], self.strides, self.pads_low, self.pads_high, self.dilations, least_pad=None)
+        if 0 in x.shape[2:]:
+            raise OpError(f"conv_transpose: x must have cells, got {x}", code="empty")
+        if len(self.output_pads) != x.rank - 2:
+            raise OpError(f"conv_transpose: output_pads must be {x.rank - 2} numbers, got {self.output_pads}", code="window-sizes")
         k = w.dims[1] * self.groups
         if bias and bias[0].shape != (k,):
             raise OpError(f"conv_transpose: bias must be [{k}], one for each filter, got {bias[0]}", code="dimension-mismatch")
@@ -199,8 +204,8 @@ class ConvTranspose(Composite):
     def reference(self, *arrays: Array) -> Array:
         x, w, *bias = arrays
         g, (n, c, *spatial), (_, kg, *kernel) = self.groups, x.shape, w.shape
-        rows = summable(w).reshape(g, c // g, -1).swapaxes(1, 2)
-        columns = summable(x).reshape(n, g, c // g, -1)
+        rows = summable(w).reshape(g, c // g, kg * math.prod(kernel)).swapaxes(1, 2)
+        columns = summable(x).reshape(n, g, c // g, math.prod(spatial))
         taps = np.matmul(rows, columns).reshape(n, g * kg, *kernel, *spatial)
         out = self.out(spatial, kernel)
         # room for every window and for the crop, on both sides
@@ -257,7 +262,7 @@ class Einsum(Composite):
     """Sum of products by index letters, as numpy.einsum: `equation` is explicit ("bij,bjk->bik", "...i->...")."""
 
     equation: str
-    signature = "operands... -> y"
+    signature = "operands[...]... -> y[...]"
     samples = (
         sample(f32t(2, 3, 4), f32t(2, 4, 5), equation="bij,bjk->bik"), sample(f32t(3, 4), equation="ij->ji"),
         sample(f32t(3, 3), equation="ii->i"), sample(f32t(2, 3, 3), equation="...ii->..."), sample(f32t(3), f32t(4), equation="i,j->ij"),

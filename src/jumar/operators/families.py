@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jumar.base import Array, Dim, DType, OpError, TensorType, dtype_of
+from jumar.base import Array, Dim, DType, OpError, TensorType, dtype_of, nearest
 from jumar.ir import Node, Op, Result
 
 if TYPE_CHECKING:
@@ -134,6 +134,16 @@ def normal_axes(name: str, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 def normal_axis(name: str, axis: int, rank: int) -> int:
     """One axis as a non-negative number."""
     return normal_axes(name, (axis,), rank)[0]
+
+
+def check_word(name: str, word: str, known: Sequence[str]) -> None:
+    """Refuses an attribute that is none of the words that it may be."""
+    if word not in known:
+        raise OpError(
+            f"{name}: attribute must be one of {', '.join(map(repr, known))}, got {word!r}",
+            hint=nearest(word, list(known)),
+            code="attribute",
+        )
 
 
 def wide(x: Array) -> Array:

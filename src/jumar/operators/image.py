@@ -18,13 +18,20 @@ from jumar.ir import Node, Result, constant, f32t, sample, tensor
 from jumar.operators.activation import Clip
 from jumar.operators.contraction import ConvTranspose, accumulator, matmul
 from jumar.operators.elementwise import And, Floor, Round, add, cast, greater, greater_equal, less_equal, mul, select, sub
-from jumar.operators.families import Composite, Special, wide
-from jumar.operators.movement import Broadcast, Gather, GatherNd, Reshape, reshape, slice_axis, transpose
+from jumar.operators.families import Composite, Special, check_word, wide
+from jumar.operators.movement import Broadcast, Gather, GatherNd, Reshape, named, reshape, slice_axis, transpose
 from jumar.operators.normalization import widened
 from jumar.operators.sort import DataDependent
 from jumar.operators.windows import windows_out
 
 _DENSE_BELOW = 128  # an axis shorter than this is interpolated by a matrix product, a longer one by gathering its taps
+
+
+MODES = ("nearest", "linear", "cubic")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "shrink_ceil")
+COORDINATES = (
+    "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn",
+)  # fmt: skip
 
 
 class Resize(Composite):
@@ -65,6 +72,12 @@ class Resize(Composite):
         (x,) = types
         if not x.rank == len(self.sizes) == len(self.scales):
             raise OpError(f"resize: sizes and scales must have one entry for each of {x.rank} dimensions, got {self.sizes}", code="rank")
+        if any(s <= 0 for s in self.scales) or (0 in x.shape and x.shape != self.sizes):
+            raise OpError(f"resize: scales must be positive and x not empty, got {self.scales} for {x}", code="attribute")
+        for word, known in ((self.mode, MODES), (self.coordinates, COORDINATES), (self.nearest, NEAREST)):
+            check_word(self.name, word, known)
+        if self.coordinates == "tf_crop_and_resize" and len(self.roi) != 2 * x.rank:
+            raise OpError(f"resize: roi must hold {2 * x.rank} numbers, got {len(self.roi)}", code="attribute")
         return x.with_shape(self.sizes)
 
     def resized(self, shape: Sequence[int]) -> list[int]:
@@ -238,6 +251,10 @@ class GridSample(Composite):
         x, grid = types
         if grid.rank != x.rank or grid.dims[-1] != x.rank - 2 or grid.dims[0] != x.dims[0]:
             raise OpError(f"grid_sample: grid must be [n, *out, {x.rank - 2}], got {grid} for {x}", code="dimension-mismatch")
+        check_word(self.name, self.mode, MODES)
+        check_word(self.name, self.padding, ("zeros", "border", "reflection"))
+        if 0 in x.shape[2:]:
+            raise OpError(f"grid_sample: x must have cells to read, got {x}", code="empty")
         return x.with_shape((*x.shape[:2], *grid.shape[1:-1]))
 
     def reference(self, *arrays: Array) -> Array:
@@ -388,7 +405,15 @@ class DeformConv(Special):
     def infer(self, *types: TensorType) -> Result:
         x, w, *_ = types
         out = windows_out(self.name, x.dims[2:], w.dims[2:], self.strides, self.pads_low, self.pads_high, self.dilations)
-        return x.with_shape((x.shape[0], w.shape[0], *out))
+        (n, c), (k, inner, *kernel), g, og = x.dims[:2], w.dims, self.groups, self.offset_groups
+        if g < 1 or og < 1 or c != inner * g or k % g or c % og:
+            what = f"deform_conv: w must be [k, c/groups, ...] with c = {c}, groups = {g} and offset_groups = {og}, got {w}"
+            raise OpError(what, code="dimension-mismatch")
+        for what, t, channels in (("offset", types[2], 2), ("mask", types[4], 1)):
+            wanted = (n, og * math.prod(kernel) * channels, *out)
+            if t.shape != wanted:
+                raise OpError(f"deform_conv: {what} must be {list(wanted)}, got {t}", code="dimension-mismatch")
+        return x.with_shape((n, k, *out))
 
     def reference(self, *arrays: Array) -> Array:
         x, w, offset, bias, mask = arrays
@@ -429,6 +454,10 @@ class RoiAlign(Special):
 
     def infer(self, *types: TensorType) -> Result:
         x, rois, _ = types
+        check_word(self.name, self.mode, ("avg", "max"))
+        if min(self.out, default=0) < 1 or len(self.out) != 2 or self.sampling < 0 or 0 in x.shape[2:]:
+            what = f"roi_align: out must be 2 numbers from 1 up, sampling 0 or more and x not empty, got {self} for {x}"
+            raise OpError(what, code="window-sizes")
         return x.with_shape((rois.shape[0], x.shape[1], *self.out))
 
     def reference(self, *arrays: Array) -> Array:
@@ -446,7 +475,7 @@ class RoiAlign(Special):
                 for start, o, n, size in zip((y1, x1), self.out, counts, bins, strict=True)
             ]
             if all(counts):
-                y[r] = self._bins(x[int(b)], *points)
+                y[r] = self._bins(x[named(self.name, np.array([int(b)]), len(x))[0]], *points)
         return y
 
     def _bins(self, image: Array, ys: Array, xs: Array) -> Array:
@@ -479,6 +508,8 @@ class MaxRoiPool(Special):
 
     def infer(self, *types: TensorType) -> Result:
         x, rois = types
+        if min(self.out, default=0) < 1 or len(self.out) != 2:
+            raise OpError(f"max_roi_pool: out must be 2 numbers from 1 up, got {self.out}", code="window-sizes")
         return x.with_shape((rois.shape[0], x.shape[1], *self.out))
 
     def reference(self, *arrays: Array) -> Array:
@@ -489,7 +520,7 @@ class MaxRoiPool(Special):
             bounds = [_bins(start, stop, n, size) for start, stop, n, size in zip((y1, x1), (y2, x2), self.out, x.shape[2:], strict=True)]
             for (i, (top, bottom)), (j, (left, right)) in itertools.product(*(enumerate(b) for b in bounds)):
                 if top < bottom and left < right:
-                    y[r, :, i, j] = x[int(b), :, top:bottom, left:right].max(axis=(1, 2))
+                    y[r, :, i, j] = x[named(self.name, np.array([int(b)]), len(x))[0], :, top:bottom, left:right].max(axis=(1, 2))
         return y
 
 
@@ -518,8 +549,11 @@ class Col2Im(Composite):
 
     def infer(self, *types: TensorType) -> Result:
         (x,) = types
+        if len(self.image) != len(self.kernel):
+            raise OpError(f"col2_im: image and kernel must have one rank, got {self.image} and {self.kernel}", code="window-sizes")
+        self.out()
         if x.dims[1] % math.prod(self.kernel) or x.dims[2] != math.prod(self.out()):
-            what = f"col2im: x must be [n, c * {math.prod(self.kernel)}, {math.prod(self.out())}], got {x}"
+            what = f"col2_im: x must be [n, c * {math.prod(self.kernel)}, {math.prod(self.out())}], got {x}"
             raise OpError(what, code="dimension-mismatch")
         return x.with_shape((x.shape[0], x.dims[1] // math.prod(self.kernel), *self.image))
 
@@ -530,7 +564,7 @@ class Col2Im(Composite):
     def reference(self, *arrays: Array) -> Array:
         (x,) = arrays
         out = self.out()
-        taps = x.reshape(len(x), -1, *self.kernel, *out)
+        taps = x.reshape(len(x), x.shape[1] // math.prod(self.kernel), *self.kernel, *out)
         sizes = [i + low + high for i, low, high in zip(self.image, self.pads_low, self.pads_high, strict=True)]
         y = np.zeros((*taps.shape[:2], *sizes), x.dtype)
         for tap in np.ndindex(*self.kernel):
@@ -566,6 +600,7 @@ class ImageDecode(DataDependent):
     samples = (sample(np.frombuffer(bytes.fromhex(_PIXEL), np.uint8)),)
 
     def reference(self, *arrays: Array) -> Array:
+        check_word(self.name, self.pixels, ("RGB", "BGR", "Grayscale"))
         try:
             from PIL import Image  # noqa: PLC0415  (an optional package)
         except ImportError as error:

@@ -199,6 +199,8 @@ class Pad(Movement):
             raise OpError(f"pad: mode must be constant, edge, reflect or wrap, got {self.mode!r}", code="pad-mode")
         if not len(self.low) == len(self.high) == x.rank or any(p < 0 for p in (*self.low, *self.high)):
             raise OpError(f"pad: low and high must be {x.rank} numbers from 0 up, got {self.low} and {self.high}", code="pad-sizes")
+        if self.mode != "constant" and any(not d and a + b for d, a, b in zip(x.dims, self.low, self.high)):
+            raise OpError(f"pad: x must have elements to repeat where it is padded, got {x}", code="pad-sizes")
         return x.with_shape(d + a + b for d, a, b in zip(x.dims, self.low, self.high))
 
     def reference(self, x: Array) -> Array:
@@ -278,7 +280,10 @@ class Gather(Movement):
         return x.with_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
     def reference(self, x: Array, indices: Array) -> Array:
-        return np.take(x, indices, self.axis)
+        if not indices.size:  # NumPy takes not even nothing from nothing
+            axis = normal_axis(self.name, self.axis, x.ndim)
+            return np.empty((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+        return np.take(x, named(self.name, indices, x.shape[self.axis]), self.axis)
 
     def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
         axis = normal_axis(self.name, self.axis, x.rank)
@@ -314,7 +319,7 @@ class GatherElements(Movement):
         return x.with_shape(indices.shape)
 
     def reference(self, x: Array, indices: Array) -> Array:
-        return x[element_index(x, indices, self.axis)]
+        return x[element_index(x, named(self.name, indices, x.shape[self.axis]), self.axis)]
 
     def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
         zeros = Broadcast(x.shape)(constant(0, x.dtype))
@@ -326,6 +331,14 @@ def element_index(x: Array, indices: Array, axis: int) -> tuple[Array, ...]:
     grid: list[Array] = list(np.indices(indices.shape, sparse=True))
     grid[axis] = indices
     return tuple(grid)
+
+
+def named(name: str, indices: Array, size: int) -> Array:
+    """The indices, after a look that each names one of `size` elements, from the begin or from the end."""
+    wrong = indices[(indices < -size) | (indices >= size)]
+    if wrong.size:
+        raise OpError(f"{name}: indices must be within -{size}..{size - 1}, got {wrong.flat[0]}", code="index-range")
+    return indices
 
 
 class GatherNd(Movement):
@@ -346,7 +359,7 @@ class GatherNd(Movement):
         x, indices = types
         check_indices(self.name, indices)
         b = self.batch_dims
-        if indices.rank <= b or x.shape[:b] != indices.shape[:b] or b + indices.dims[-1] > x.rank:
+        if not 0 <= b < indices.rank or x.shape[:b] != indices.shape[:b] or b + indices.dims[-1] > x.rank:
             raise OpError(
                 f"gather_nd: indices must name dimensions of x after {b} shared ones, got {x} and {indices}", code="gather-shapes"
             )
@@ -355,9 +368,14 @@ class GatherNd(Movement):
     def reference(self, x: Array, indices: Array) -> Array:
         b = self.batch_dims
         apart = (1,) * (indices.ndim - 1 - b)
-        index = (*(g.reshape(*g.shape, *apart) for g in np.indices(indices.shape[:b])), *np.moveaxis(indices, -1, 0))
-        result: Array = x[index]
+        index = (*(g.reshape(*g.shape, *apart) for g in np.indices(indices.shape[:b])), *tuple_index(self.name, x.shape[b:], indices))
+        result: Array = x[index] if index else np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
         return result
+
+
+def tuple_index(name: str, shape: tuple[int, ...], indices: Array) -> tuple[Array, ...]:
+    """The NumPy index of the elements that the index tuples in the last dimension of `indices` name."""
+    return tuple(named(name, i, size) for i, size in zip(np.moveaxis(indices, -1, 0), shape, strict=False))
 
 
 def _scattered(into: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
@@ -393,15 +411,19 @@ class ScatterElements(Movement):
         x, indices, updates = types
         check_indices(self.name, indices)
         check_reduction(self.name, self.reduction)
-        normal_axis(self.name, self.axis, x.rank)
-        if indices.shape != updates.shape or x.rank != indices.rank or x.dtype != updates.dtype:
+        axis = normal_axis(self.name, self.axis, x.rank)
+        if x.rank != indices.rank or any(a < b for i, (a, b) in enumerate(zip(x.dims, indices.dims)) if i != axis):
+            raise OpError(
+                f"scatter_elements: indices must fit into x beside dimension {axis}, got {x} and {indices}", code="scatter-shapes"
+            )
+        if indices.shape != updates.shape or x.dtype != updates.dtype:
             raise OpError(
                 f"scatter_elements: updates must be {x.dtype} of the shape of indices, got {updates} and {indices}", code="scatter-shapes"
             )
         return x
 
     def reference(self, x: Array, indices: Array, updates: Array) -> Array:
-        return _scattered(x, element_index(x, indices, self.axis), updates, self.reduction)
+        return _scattered(x, element_index(x, named(self.name, indices, x.shape[self.axis]), self.axis), updates, self.reduction)
 
     def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
         if self.reduction == "add":
@@ -439,7 +461,7 @@ class ScatterNd(Movement):
         return x
 
     def reference(self, x: Array, indices: Array, updates: Array) -> Array:
-        return _scattered(x, tuple(np.moveaxis(indices, -1, 0)), updates, self.reduction)
+        return _scattered(x, tuple_index(self.name, x.shape, indices), updates, self.reduction)
 
     def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
         if self.reduction == "add":

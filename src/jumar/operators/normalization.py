@@ -11,7 +11,7 @@ import numpy as np
 from jumar.base import Array, OpError, TensorType, f16, f32
 from jumar.ir import Node, Result, f32t, sample, tensor
 from jumar.operators.elementwise import Abs, Rsqrt, add, cast, div, equal, exp, log, mul, power, select, sqrt, square, sub
-from jumar.operators.families import Composite, normal_axis, wide
+from jumar.operators.families import Composite, broadcast, normal_axis, wide
 from jumar.operators.movement import Reshape
 from jumar.operators.pooling import AvgPool
 from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
@@ -26,9 +26,10 @@ class Normalization(Composite):
     abstract = True
 
     def infer(self, *types: TensorType) -> Result:
-        if not types[0].dtype.is_float:
-            raise OpError(f"{self.name}: x must be of floats, got {types[0]}", code="dtype")
-        return types[0]
+        x = types[0]
+        if not x.dtype.is_float:
+            raise OpError(f"{self.name}: x must be of floats, got {x}", code="dtype")
+        return x
 
     def reference(self, *arrays: Array) -> Array:
         x = arrays[0]
@@ -46,15 +47,28 @@ class Normalization(Composite):
         raise NotImplementedError(f"{self.name}: formula must be defined")
 
 
+class AlongAxis(Normalization):
+    """A normalization along `axis`, or over the dimensions from `axis` on."""
+
+    abstract = True
+    axis: int = -1
+
+    def infer(self, *types: TensorType) -> Result:
+        x, *scales = types
+        normal_axis(self.name, self.axis, x.rank)
+        if any(broadcast(self.name, x.shape, s.shape) != x.shape for s in scales):
+            raise OpError(f"{self.name}: scale and bias must broadcast to x, got {', '.join(map(str, types))}", code="broadcast")
+        return super().infer(*types)
+
+
 def widened(x: Node) -> Node:
     """The node in the type in which a normalization computes: f32 or wider."""
     return cast(x, f32) if x.dtype.is_float and x.dtype.bits < 32 else x
 
 
-class Softmax(Normalization):
+class Softmax(AlongAxis):
     """exp(x - max x) over its sum, along `axis`."""
 
-    axis: int = -1
     signature = "x[...] -> y[...]"
     samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1), sample(tensor(f16, 2, 5)))
     cann = "aclnnSoftmax"
@@ -75,10 +89,9 @@ class Softmax(Normalization):
         return (mul(y, sub(dy, ReduceSum(axes, keepdims=True)(mul(dy, y)))),)
 
 
-class LogSoftmax(Normalization):
+class LogSoftmax(AlongAxis):
     """The logarithm of softmax, without its overflow."""
 
-    axis: int = -1
     signature = "x[...] -> y[...]"
     samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1))
     cann = "aclnnLogSoftmax"
@@ -99,10 +112,9 @@ class LogSoftmax(Normalization):
         return (sub(dy, mul(exp(y), ReduceSum(axes, keepdims=True)(dy))),)
 
 
-class LayerNorm(Normalization):
+class LayerNorm(AlongAxis):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, over the dimensions from `axis` on."""
 
-    axis: int = -1
     epsilon: float = 1e-5
     signature = "x[..., *normed], scale[*normed], bias[*normed]? -> y[..., *normed]"
     samples = (sample(f32t(2, 5), f32t(5), f32t(5)), sample(f32t(2, 3, 4), f32t(3, 4), axis=1), sample(tensor(f16, 2, 6), tensor(f16, 6)))
@@ -121,10 +133,9 @@ class LayerNorm(Normalization):
         return add(y, bias[0]) if bias else y
 
 
-class RmsNorm(Normalization):
+class RmsNorm(AlongAxis):
     """x / sqrt(mean x^2 + epsilon) * scale, over the dimensions from `axis` on."""
 
-    axis: int = -1
     epsilon: float = 1e-5
     signature = "x[..., *normed], scale[*normed] -> y[..., *normed]"
     samples = (sample(f32t(2, 5), f32t(5)), sample(f32t(2, 3, 4), f32t(3, 4), axis=1), sample(tensor(f16, 2, 6), tensor(f16, 6)))
@@ -191,9 +202,16 @@ class GroupNorm(Normalization):
     samples = (sample(f32t(2, 4, 3, 3), f32t(4), f32t(4), groups=2), sample(tensor(f16, 2, 4, 3), tensor(f16, 4), tensor(f16, 4), groups=1))
     cann = "aclnnGroupNorm"
 
+    def infer(self, *types: TensorType) -> Result:
+        if self.groups < 1 or types[0].dims[1] % self.groups:
+            raise OpError(f"group_norm: groups must divide the channels, got {self.groups} for {types[0]}", code="dimension-mismatch")
+        return super().infer(*types)
+
     def meaning(self, *arrays: Array) -> Array:
         x, scale, bias = arrays
-        grouped = x.reshape(x.shape[0], self.groups, -1)
+        if not x.size:  # a mean over nothing is a warning of NumPy's
+            return x
+        grouped = x.reshape(x.shape[0], self.groups, x.size // max(x.shape[0] * self.groups, 1))
         centered = grouped - grouped.mean(axis=-1, keepdims=True)
         y = centered / np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + self.epsilon)
         shape = _channels(x.ndim, 1)
@@ -206,13 +224,17 @@ class GroupNorm(Normalization):
         return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
 
-class LpNorm(Normalization):
+class LpNorm(AlongAxis):
     """x over its p-norm (p is 1 or 2) along `axis`; zeros stay zeros."""
 
-    axis: int = -1
     p: int = 2
     signature = "x[...] -> y[...]"
     samples = (sample(f32t(2, 5)), sample(f32t(4, 3, 8), axis=1, p=1))
+
+    def infer(self, *types: TensorType) -> Result:
+        if self.p not in (1, 2):
+            raise OpError(f"lp_norm: p must be 1 or 2, got {self.p}", code="attribute")
+        return super().infer(*types)
 
     def meaning(self, *arrays: Array) -> Array:
         (x,) = arrays
@@ -239,6 +261,11 @@ class Lrn(Normalization):
     signature = "x[n, c, *spatial] -> y[n, c, *spatial]"
     samples = (sample(f32t(2, 5, 3, 3), size=3, alpha=0.5), sample(f32t(1, 4, 2), size=2, alpha=0.5, beta=0.5, bias=2.0))
 
+    def infer(self, *types: TensorType) -> Result:
+        if self.size < 1:
+            raise OpError(f"lrn: size must be 1 or more, got {self.size}", code="window-sizes")
+        return super().infer(*types)
+
     @property
     def pads(self) -> tuple[int, int]:
         """How many channels before and after take part."""
@@ -246,6 +273,8 @@ class Lrn(Normalization):
 
     def meaning(self, *arrays: Array) -> Array:
         (x,) = arrays
+        if not x.size:
+            return x
         square = np.pad(np.square(x), [self.pads if axis == 1 else (0, 0) for axis in range(x.ndim)])
         total = np.lib.stride_tricks.sliding_window_view(square, self.size, axis=1).sum(axis=-1)
         return np.asarray(x / (self.bias + self.alpha / self.size * total) ** self.beta)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, TensorType, dtype_of, f16, i64, u8
+from jumar.base import Array, OpError, TensorType, dtype_of, f16, i64, u8
 from jumar.ir import Node, Op, Result, constant, f32t, sample, tensor
 from jumar.operators.elementwise import Abs, mul, power
 from jumar.operators.families import Composite
-from jumar.operators.movement import Broadcast, Reshape, ScatterElements
+from jumar.operators.movement import Broadcast, Reshape, ScatterElements, named
 from jumar.operators.windows import join_channels, split_channels, windows, windows_out
 
 
@@ -97,7 +97,7 @@ class MaxPoolIndices(Pool):
         place = place + size * np.arange(n * c).reshape(n, c, *[1] * len(spatial))
         cells, places = self.windows(x, least(x.dtype)), self.windows(place, -1)
         inside = len(self.kernel)
-        cells = cells.reshape(*cells.shape[:-inside], -1)
+        cells = cells.reshape(*cells.shape[:-inside], math.prod(self.kernel))
         places = places.reshape(cells.shape)
         best = cells.argmax(axis=-1)[..., None]
         # where the input is as low as the padding, any cell inside of it will do
@@ -127,6 +127,9 @@ class AvgPool(Pool):
     cann = "aclnnAvgPool2d"
 
     def infer(self, *types: TensorType) -> Result:
+        if len(self.uncounted_high) not in (0, len(self.kernel)):
+            what = f"avg_pool: uncounted_high must be {len(self.kernel)} numbers or none, got {self.uncounted_high}"
+            raise OpError(what, code="window-sizes")
         return self.pooled(types[0], self.channels_last)
 
     def counts(self, spatial: Sequence[int]) -> Array:
@@ -160,6 +163,8 @@ class LpPool(Pool, Composite):
     )
 
     def infer(self, *types: TensorType) -> Result:
+        if self.p < 1:
+            raise OpError(f"lp_pool: p must be 1 or more, got {self.p}", code="attribute")
         return self.pooled(types[0])
 
     def reference(self, *arrays: Array) -> Array:
@@ -182,12 +187,16 @@ class MaxUnpool(Composite):
     cann = "aclnnMaxUnpool2d"
 
     def infer(self, *types: TensorType) -> Result:
-        return types[0].with_shape(self.shape)
+        x, place = types
+        if x.shape != place.shape or len(self.shape) != x.rank:
+            raise OpError(f"max_unpool: x, place and shape must have one rank and x the shape of place, got {x}, {place} and {self.shape}",
+                          code="dimension-mismatch")  # fmt: skip
+        return x.with_shape(self.shape)
 
     def reference(self, *arrays: Array) -> Array:
         x, place = arrays
         y = np.zeros(math.prod(self.shape), x.dtype)
-        y[place.ravel()] = x.ravel()
+        y[named(self.name, place.ravel(), y.size)] = x.ravel()
         return y.reshape(self.shape)
 
     def decompose(self, *inputs: Node) -> Node:

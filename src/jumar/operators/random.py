@@ -25,6 +25,7 @@ class RandomNormal(Source):
     samples = (sample(shape=(2, 3)), sample(shape=(), mean=2.0, scale=0.5, seed=7, dtype=f64), sample(shape=(0,), dtype=f16))
 
     def infer(self, *types: TensorType) -> Result:
+        check_seed(self.name, self.seed)
         return TensorType(self.shape, self.dtype)
 
     def reference(self, *arrays: Array) -> Array:
@@ -48,6 +49,7 @@ class RandomUniform(Source):
     )
 
     def infer(self, *types: TensorType) -> Result:
+        check_seed(self.name, self.seed)
         return TensorType(self.shape, self.dtype)
 
     def reference(self, *arrays: Array) -> Array:
@@ -63,6 +65,7 @@ class Bernoulli(Special):
     samples = (sample(f32t(3, 4), dtype=f32, low=0, high=1), sample(f32t(), dtype=i64, seed=3, low=0, high=1), sample(f32t(0), dtype=f64))
 
     def infer(self, *types: TensorType) -> Result:
+        check_seed(self.name, self.seed)
         (x,) = types
         return x.with_dtype(self.dtype)
 
@@ -81,6 +84,7 @@ class Multinomial(Special):
     samples = (sample(f32t(2, 5), count=4), sample(np.log(np.array([[0.0, 1.0, 0.0]], np.float32) + 1e-30), count=3, dtype=i64, seed=5))
 
     def infer(self, *types: TensorType) -> Result:
+        check_seed(self.name, self.seed)
         (x,) = types
         if x.rank != 2 or x.shape[1] == 0:
             raise OpError(f"multinomial: x must be [batch, classes], got {x}", code="rank")
@@ -91,3 +95,9 @@ class Multinomial(Special):
         edges = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)
         drawn = np.random.RandomState(self.seed).uniform(0, 1, (x.shape[0], self.count, 1))
         return np.minimum((drawn >= edges[:, None, :]).sum(axis=2), x.shape[1] - 1)
+
+
+def check_seed(name: str, seed: int) -> None:
+    """Refuses what NumPy's generator takes for no seed."""
+    if not 0 <= seed < 2**32:
+        raise OpError(f"{name}: seed must be within 0..{2**32 - 1}, got {seed}", code="attribute")

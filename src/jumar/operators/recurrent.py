@@ -80,6 +80,7 @@ class Recurrent(Composite):
         dirs, hidden, each = len(self.backward), r.dims[-1], self.gates * r.dims[-1]
         wanted = [(w, (dirs, each, x.dims[2])), (r, (dirs, each, hidden)), (bias, (dirs, 2 * each)), (lengths, (x.dims[1],))]
         wanted += [(s, (dirs, x.dims[1], hidden)) for s in states[: self.states]]
+        wanted += [(p, (dirs, 3 * hidden)) for p in states[self.states :]]  # peepholes
         for found, shape in wanted:
             if found.shape != shape:
                 raise OpError(f"{self.name}: input must be {list(shape)}, got {found}", code="dimension-mismatch")

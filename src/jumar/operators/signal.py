@@ -43,6 +43,8 @@ class Dft(Composite):
         axis = normal_axis(self.name, self.axis, x.rank)
         if x.rank < 2 or axis == x.rank - 1 or x.dims[-1] not in (1, 2):
             raise OpError(f"dft: x must be [..., n, 1 or 2] with an axis before the last, got {x} and axis {self.axis}", code="rank")
+        if self.length < 1:
+            raise OpError(f"dft: length must be 1 or more, got {self.length}", code="window-sizes")
         shape = list(x.shape)
         shape[axis] = self.length // 2 + 1 if self.onesided and not self.inverse else self.length
         shape[-1] = 1 if self.onesided and self.inverse else 2
@@ -144,6 +146,9 @@ class Stft(Composite):
         x, window = types
         if x.rank != 3 or window.shape != (self.length,) or self.length > x.dims[1]:
             raise OpError(f"stft: x must be [b, n, parts] and window [{self.length}], got {x} and {window}", code="dimension-mismatch")
+        if self.step < 1 or self.length < 1 or x.dims[2] not in (1, 2):
+            what = f"stft: step and length must be 1 or more and x of 1 or 2 parts, got {self.step}, {self.length} and {x}"
+            raise OpError(what, code="window-sizes")
         frames = (x.dims[1] - self.length) // self.step + 1
         return x.with_shape((x.shape[0], frames, self.length // 2 + 1 if self.onesided else self.length, 2))
 

@@ -6,13 +6,14 @@ In: tensors.  Out: values, places, counts.  An operator with `data_dependent` ne
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType, dtype_of, f16, i32, i64
 from jumar.ir import Data, Result, f32t, sample, tensor
-from jumar.operators.families import Special, normal_axis
+from jumar.operators.families import Special, check_word, normal_axis
 
 
 class TopK(Special):
@@ -87,6 +88,8 @@ class Unique(DataDependent):
     cann = "aclnnUnique2"
 
     def reference(self, x: Array) -> tuple[Array, ...]:
+        if self.axis is not None:
+            normal_axis(self.name, self.axis, x.ndim)
         y, first, inverse, counts = np.unique(x, True, True, True, axis=self.axis)
         inverse = inverse.reshape(-1)
         if not self.sorted:
@@ -104,6 +107,10 @@ class Compress(DataDependent):
     samples = (sample(f32t(3, 2), np.array([False, True, True]), axis=0), sample(f32t(3, 2), np.array([True, False, True])))
 
     def reference(self, x: Array, keep: Array) -> Array:
+        size = x.shape[normal_axis(self.name, self.axis, x.ndim)] if self.axis is not None else x.size
+        if keep.ndim != 1 or len(keep) > size:
+            what = f"compress: keep must be one row of at most {size} conditions, got {list(keep.shape)} for x{list(x.shape)}"
+            raise OpError(what, code="dimension-mismatch")
         return np.compress(keep.astype(np.bool_), x, axis=self.axis)
 
 
@@ -194,6 +201,16 @@ class Ngrams(Special):
 
     def infer(self, *types: TensorType) -> Result:
         (x,) = types
+        check_word(self.name, self.mode, ("TF", "IDF", "TFIDF"))
+        ends = (*self.starts[1:], self.pool.array.size)
+        pieces = [(end - start, n) for n, (start, end) in enumerate(zip(self.starts, ends), 1)]
+        if not pieces or self.starts[0] < 0 or any(size < 0 or size % n for size, n in pieces):
+            raise OpError(f"ngrams: starts must cut the pool of {self.pool.array.size} into n-grams, got {self.starts}", code="attribute")
+        count = sum(size // n for size, n in pieces)
+        if len(self.places) != count or not count or min(self.places) < 0 or (self.weights and len(self.weights) != count):
+            raise OpError(f"ngrams: places must be one number from 0 up for each of {count} n-grams, got {self.places}", code="attribute")
+        if not 1 <= self.shortest <= self.longest <= len(self.starts) or self.skips < 0:
+            raise OpError(f"ngrams: lengths must be within 1..{len(self.starts)} and skips 0 or more, got {self}", code="attribute")
         return TensorType((*x.shape[:-1], max(self.places) + 1), dtype_of(np.float32))
 
     def table(self) -> dict[tuple[object, ...], int]:
@@ -208,7 +225,7 @@ class Ngrams(Special):
         return found
 
     def reference(self, x: Array) -> Array:
-        table, rows = self.table(), np.atleast_2d(x)
+        table, rows = self.table(), x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         counts = np.zeros((len(rows), max(self.places) + 1), np.float32)
         for y, row in zip(counts, rows.tolist(), strict=True):
             for n in range(self.shortest, self.longest + 1):
@@ -221,4 +238,4 @@ class Ngrams(Special):
         if self.weights:
             weights[list(self.places)] = self.weights
         result = {"TF": counts, "IDF": np.where(counts > 0, weights, 0), "TFIDF": counts * weights}[self.mode]
-        return np.asarray(result.reshape(*x.shape[:-1], -1))
+        return np.asarray(result.reshape(*x.shape[:-1], counts.shape[1]))

@@ -26,11 +26,31 @@ def windows_out(
     >>> windows_out("conv", (7,), (3,), (2,), (1,), (1,), (1,))
     (4,)
     """
-    whole = zip(spatial, kernel, strides, low, high, dilations, strict=True)
-    out = tuple((i + lo + hi - (d * (k - 1) + 1)) // s + 1 for i, k, s, lo, hi, d in whole)
-    if any(o < 0 for o in out):
+    check_windows(name, len(spatial), kernel, strides, low, high, dilations)
+    room = [i + lo + hi - (d * (k - 1) + 1) for i, k, lo, hi, d in zip(spatial, kernel, low, high, dilations, strict=True)]
+    if any(r < 0 for r in room):
         raise OpError(f"{name}: kernel must fit the padded input, got kernel {list(kernel)} on {list(spatial)}", code="kernel-fit")
-    return out
+    return tuple(r // s + 1 for r, s in zip(room, strides, strict=True))
+
+
+def check_windows(
+    name: str,
+    rank: int,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    low: Sequence[int],
+    high: Sequence[int],
+    dilations: Sequence[int],
+    *,
+    least_pad: int | None = 0,
+) -> None:
+    """Refuses windows without one number for each of `rank` spatial dimensions, and numbers that make none.   least_pad: None for any."""
+    for what, values, least in (
+        ("kernel", kernel, 1), ("strides", strides, 1), ("dilations", dilations, 1), ("pads_low", low, least_pad), ("pads_high", high, least_pad),
+    ):  # fmt: skip
+        if len(values) != rank or (least is not None and any(v < least for v in values)):
+            wanted = f"{rank} numbers" + ("" if least is None else f" from {least} up")
+            raise OpError(f"{name}: {what} must be {wanted}, got {tuple(values)}", code="window-sizes")
 
 
 def windows(

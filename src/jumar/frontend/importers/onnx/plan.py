@@ -18,7 +18,7 @@ import numpy as np
 
 from jumar.base import Array, IRError, OpError, TensorType, type_of
 from jumar.frontend.importers.onnx.value import as_array
-from jumar.ir import Graph, Op, interpret
+from jumar.ir import Graph, Op, check_inputs, interpret
 
 Frame = list[Any]  # arrays, and the structures of what host calls gave
 Tree = Any  # arrays of a call: an array, None, or a list of trees
@@ -88,6 +88,7 @@ class RunOp:
     op: Op
 
     def __call__(self, *arrays: Any) -> list[Any]:
+        check_inputs(self.op.name, self.op.signature, [type_of(a) for a in arrays])
         with np.errstate(all="ignore"):
             result = self.op.reference(*arrays)
         return list(result) if isinstance(result, tuple) else [result]
