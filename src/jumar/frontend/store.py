@@ -117,7 +117,7 @@ def data_hashes(locations: Iterable[str], folder: Path | None) -> tuple[tuple[st
         path = os.fspath(reader.safe_path(location, "external data"))
         hash_, before = known_hash(path), file_stat(path)
         if not hash_:
-            raw = np.memmap(path, np.uint8, "r") if before[0] else np.zeros(0, np.uint8)
+            raw: Any = np.memmap(path, np.uint8, "r") if before[0] else np.zeros(0, np.uint8)
             hash_ = content_hash(memoryview(raw))
             remember_hash(path, hash_, before)
         found.append((location, hash_))
