@@ -17,7 +17,7 @@ import numpy as np
 
 from jumar.base import Array, ImportFault, StackError, nearest, span, type_of
 from jumar.frontend.importers.onnx.file import available_memory
-from jumar.frontend.importers.onnx.functions import check_attributes, function_of_schema, has_schema_function
+from jumar.frontend.importers.onnx.functions import check_node, function_of_schema, has_schema_function
 from jumar.frontend.importers.onnx.graph import MAX_DEPTH, OnnxGraph, read_function
 from jumar.frontend.importers.onnx.node import OnnxNode, text_of
 from jumar.frontend.importers.onnx.plan import (
@@ -297,7 +297,7 @@ def check_supported(graph: OnnxGraph) -> None:
     if missing:
         raise unsupported(missing, graph.context.file)
     for node in nodes:
-        check_attributes(node)
+        check_node(node)
 
 
 def _with_functions(graph: OnnxGraph) -> Iterable[OnnxNode]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jumar.frontend.importers.onnx.node import ONNX_OF_DTYPE, OnnxNode
+from jumar.frontend.importers.onnx.rule import find_rule
 from jumar.frontend.importers.onnx.value import Known, Traced, Value
 
 
@@ -34,11 +35,24 @@ KINDS = {
 }  # fmt: skip
 
 
-def check_attributes(node: OnnxNode) -> None:
-    """Attributes have the types that the standard gives them, where it knows the operator."""
+def check_node(node: OnnxNode) -> None:
+    """Inputs and attributes are those that the standard asks for, and attributes have its types, where it knows the operator."""
+    rule = find_rule(node.op, node.domain)
+    for name in rule.required if rule else ():
+        if name not in node.protos:
+            raise node.fault(f"attribute {name} must be given in opset {node.opset}, got none")
     schema = _schema(node)
     if schema is None:
         return
+    single = schema.FormalParameterOption.Single
+    for i, wanted in enumerate(schema.inputs[: schema.min_input]):
+        if i >= len(node.input_names) or (wanted.option == single and not node.input_names[i]):
+            raise node.fault(f"input {wanted.name} (number {i}) must be given in opset {node.opset}, got none")
+    if len(node.input_names) > schema.max_input and any(node.input_names[schema.max_input :]):
+        raise node.fault(f"node must have at most {schema.max_input} inputs in opset {node.opset}, got {len(node.input_names)}")
+    for name, wanted in schema.attributes.items():
+        if wanted.required and name not in node.protos:
+            raise node.fault(f"attribute {name} must be given in opset {node.opset}, got none")
     for name, attribute in node.protos.items():
         wanted = schema.attributes.get(name)
         if wanted is not None and wanted.type.value != attribute.type:

@@ -88,7 +88,7 @@ class RunOp:
     op: Op
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        check_inputs(self.op.name, self.op.signature, [type_of(a) for a in arrays])
+        check_inputs(self.op.name, self.op.signature, [type_of(a) for a in arrays if a is not None])
         with np.errstate(all="ignore"):
             result = self.op.reference(*arrays)
         return list(result) if isinstance(result, tuple) else [result]

@@ -52,6 +52,7 @@ class Rule:
     function: RuleFunction
     inputs: int | None
     scoped: bool = False  # the function gets the scope as its third argument: control flow only
+    required: tuple[str, ...] = ()  # attributes that must be there, where no schema of the standard says so
 
     def pad(self, values: list[Value]) -> list[Value]:
         """As many values as the function has parameters."""
@@ -61,7 +62,7 @@ class Rule:
 RULES: dict[tuple[str, str], Rule] = {}
 
 
-def rule(*names: str, domain: str = "", scoped: bool = False) -> Callable[[RuleFunction], RuleFunction]:
+def rule(*names: str, domain: str = "", scoped: bool = False, required: tuple[str, ...] = ()) -> Callable[[RuleFunction], RuleFunction]:
     """Registers a function as the rule of the operators `names` of a domain ("" is the standard one)."""
 
     def register(function: RuleFunction) -> RuleFunction:
@@ -69,7 +70,7 @@ def rule(*names: str, domain: str = "", scoped: bool = False) -> Callable[[RuleF
         any_number = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         count = sum(p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in parameters)
         for name in names:
-            made = Rule(name, domain, function, None if any_number else count, scoped)
+            made = Rule(name, domain, function, None if any_number else count, scoped, required)
             before = RULES.setdefault((domain, name), made)
             if before.function.__module__ != function.__module__:
                 raise IRError(

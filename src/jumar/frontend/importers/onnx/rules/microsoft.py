@@ -115,12 +115,12 @@ def nhwc_conv(t: Trace, n: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None, 
     return activated(n, y if z is None else add(y, t.node(z)), n.attribute("activation_params", ()) or ())
 
 
-@rule("NhwcMaxPool", domain=MICROSOFT)
+@rule("NhwcMaxPool", domain=MICROSOFT, required=("kernel_shape",))
 def nhwc_max_pool(t: Trace, n: OnnxNode, x: Tensor) -> Node:
     return MaxPool(*geometry(n, x.shape[1:-1]).fields, channels_last=True)(t.node(x))
 
 
-@rule("MatMulNBits", domain=MICROSOFT)
+@rule("MatMulNBits", domain=MICROSOFT, required=("K", "N", "block_size"))
 def mat_mul_n_bits(
     t: Trace, n: OnnxNode, x: Tensor, w: Tensor, scales: Tensor, zeros: Tensor | None, groups: Tensor | None, bias: Tensor | None
 ) -> Node:
@@ -248,7 +248,7 @@ def embed_layer_normalization(
     return y, ReduceSum((1,))(cast(equal(t.node(mask), 1), i32)), total
 
 
-@rule("GroupNorm", "SkipGroupNorm", domain=MICROSOFT)
+@rule("GroupNorm", "SkipGroupNorm", domain=MICROSOFT, required=("groups",))
 def group_norm(t: Trace, n: OnnxNode, x: Tensor, gamma: Tensor, beta: Tensor, skip: Tensor | None, bias: Tensor | None) -> tuple[Node, ...]:
     total, last = t.node(x), bool(n.attribute("channels_last", 1))
     channels = x.shape[-1] if last else x.shape[1]
@@ -284,7 +284,7 @@ def c_dist(t: Trace, n: OnnxNode, a: Tensor, b: Tensor) -> Node:
     return sqrt(distance) if n.attribute("metric", "sqeuclidean") == "euclidean" else distance
 
 
-@rule("RelativePositionBias", domain=MICROSOFT)
+@rule("RelativePositionBias", domain=MICROSOFT, required=("max_distance",))
 def relative_position_bias(t: Trace, n: OnnxNode, table: Tensor, queries: Tensor, keys: Tensor) -> Node:
     """T5's: near distances have a row of the table each, far ones share logarithmically wider rows."""
     rows, columns = int(t.scalar(queries)), int(t.scalar(keys))

@@ -76,7 +76,7 @@ def _nonzero(x: Node) -> Node:
     return x if x.dtype == bool_ else NotEqual()(x, number(0, x))
 
 
-@rule("Attention", domain=MICROSOFT)
+@rule("Attention", domain=MICROSOFT, required=("num_heads",))
 def attention(
     t: Trace, n: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None, addend: Tensor | None,
     past_length: Tensor | None,
@@ -102,7 +102,7 @@ def attention(
     return out, concat([reshape(p, (1, *p.shape)) for p in (k, v)], 0)
 
 
-@rule("MultiHeadAttention", domain=MICROSOFT)
+@rule("MultiHeadAttention", domain=MICROSOFT, required=("num_heads",))
 def multi_head_attention(
     t: Trace, n: OnnxNode, query: Tensor, key: Tensor | None, value: Tensor | None, bias: Tensor | None, mask: Tensor | None,
     addend: Tensor | None, past_k: Tensor | None, past_v: Tensor | None, past_length: Tensor | None, beams: Tensor | None,
@@ -160,7 +160,7 @@ def rotary_embedding(t: Trace, n: OnnxNode, x: Tensor, positions: Tensor, cos: T
     return rotated(node, t.node(cos), t.node(sin), places, interleaved=bool(n.attribute("interleaved", 0)), heads=heads, turned=turned)
 
 
-@rule("GroupQueryAttention", domain=MICROSOFT)
+@rule("GroupQueryAttention", domain=MICROSOFT, required=("num_heads", "kv_num_heads"))
 def group_query_attention(
     t: Trace, n: OnnxNode, query: Tensor, key: Tensor | None, value: Tensor | None, past_k: Tensor | None, past_v: Tensor | None,
     lengths: Tensor, total: Tensor, cos: Tensor | None, sin: Tensor | None, positions: Tensor | None, addend: Tensor | None,

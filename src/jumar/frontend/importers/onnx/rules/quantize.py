@@ -229,13 +229,13 @@ rule("QLinearAdd", domain=MICROSOFT)(_qlinear_pair(Add()))
 rule("QLinearMul", domain=MICROSOFT)(_qlinear_pair(Mul()))
 
 
-def _qlinear(name: str, meaning: Callable[[Trace, OnnxNode, Node], Node]) -> None:
+def _qlinear(name: str, meaning: Callable[[Trace, OnnxNode, Node], Node], *required: str) -> None:
     """A rule for an operator on numbers that stand behind codes."""
 
     def one(t: Trace, n: OnnxNode, x: Tensor, x_scale: Value, x_zero: Value, scale: Value, zero: Value) -> Node:
         return quantized(t, meaning(t, n, dequantized(t, x, x_scale, x_zero)), scale, zero, x.dtype)
 
-    rule(name, domain=MICROSOFT)(one)
+    rule(name, domain=MICROSOFT, required=required)(one)
 
 
 def _average(t: Trace, n: OnnxNode, x: Node) -> Node:
@@ -266,11 +266,11 @@ def _softmax(t: Trace, n: OnnxNode, x: Node) -> Node:
 _qlinear("QLinearSigmoid", lambda t, n, x: Sigmoid()(x))
 _qlinear("QLinearLeakyRelu", lambda t, n, x: LeakyRelu(n.attribute("alpha", 0.01))(x))
 _qlinear("QLinearGlobalAveragePool", _average)
-_qlinear("QLinearAveragePool", _average_pool)
+_qlinear("QLinearAveragePool", _average_pool, "kernel_shape")
 _qlinear("QLinearSoftmax", _softmax)
 
 
-@rule("QLinearConcat", domain=MICROSOFT)
+@rule("QLinearConcat", domain=MICROSOFT, required=("axis",))
 def qlinear_concat(t: Trace, n: OnnxNode, scale: Value, zero: Value, *triples: Value) -> Node:
     parts = [dequantized(t, *triples[i : i + 3]) for i in range(0, len(triples), 3)]
     return quantized(t, Concat(n.attribute("axis"))(*parts), scale, zero)
