@@ -7,13 +7,15 @@ import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 from jumar.base import RuntimeFault, TensorType, f32, i64
 from jumar.kernel import Builder, compile_kernel
-from jumar.runtime import HostStep, Instance, KernelRef, Port, Program, Ref, Step, View, check
+from jumar.runtime import HostStep, Instance, KernelRef, Port, Program, Ref, Step, View, check, dump, fault_number, load
+from jumar.runtime.executor import spans_of
 from tests.kernel.test_builder import gemm_micro_kernel
 from tests.runtime.programs import chain, chain_expected, kernels, word
 
@@ -199,6 +201,78 @@ def test_a_profile_has_every_step_in_order_with_its_threads() -> None:
     assert all(t.us >= 0 and 1 <= len(t.threads) <= 2 and t.flops == 128 for t in times)
     assert all(a.start_us <= b.start_us for a, b in pairwise(times))
     np.testing.assert_array_equal(instance.run([X])[0], chain_expected(X, 4))
+
+
+def test_a_thread_that_took_a_step_alone_keeps_its_number() -> None:
+    stamps = np.array([[120, 0], [110, 130], [0, 0], [115, 125]])  # thread 0 came when all was done, thread 2 not at all
+    assert spans_of(stamps, 100, 10.0) == [(1, 1.0, 3.0), (3, 1.5, 2.5)]
+
+
+def test_threads_of_a_profile_are_those_that_wrote() -> None:
+    """Each chunk notes its thread: what a profile says of the step is the same."""
+    program = Program(
+        "marks", (), (Port("out", TensorType((2,), i64)),), (Step("mark", (Ref("output:0"),), 2),), {"mark": kernels()["mark"]}, target="x86_64-test"
+    )  # fmt: skip
+    instance = Instance(check(program), threads=2)
+    for _ in range(50):
+        (step,) = instance.profile([])
+        assert {t for t, *_ in step.threads} <= {0, 1} and len({t for t, *_ in step.threads}) == len(step.threads)
+
+
+def faulty(bad: int) -> Program:
+    """A step whose chunk `bad` (of 64) says that something did not hold, after a step that does nothing of the kind."""
+    k = Builder("faulty")
+    out, which = k.pointer("out", i64), k.integer("which")
+    word, step = k.fault_word()
+    k.store(k.chunk, out, k.chunk)
+    with k.when(k.chunk == which):
+        k.store(step, word)
+    code = {"mark": kernels()["mark"], "faulty": compile_kernel(k.finish()).object_bytes}
+    steps = (
+        Step("mark", (Ref("output:0"),), 64, "first", "net.py:1"),
+        Step("faulty", (Ref("output:0"), bad, Ref("fault"), fault_number(1)), 64, "second", "net.py:2", fault="chunks must be good, got a bad one"),
+    )  # fmt: skip
+    return check(Program("faults", (), (Port("out", TensorType((64,), i64)),), steps, code, target="x86_64-test"))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_step_that_finds_its_inputs_wrong_ends_the_run_with_its_name(threads: int) -> None:
+    for bad in (0, 63):
+        instance = Instance(load(dump(faulty(bad))), threads=threads)
+        for _ in range(3):
+            with pytest.raises(RuntimeFault, match="second: chunks must be good, got a bad one") as caught:
+                instance.run([])
+            assert "net.py:2" in str(caught.value)
+    good = Instance(faulty(-1), threads=threads)
+    for _ in range(3):
+        assert good.run([])[0].tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_fault_before_a_host_step_keeps_it_from_running(threads: int) -> None:
+    """And a host step that raises leaves no fault behind for the next run."""
+    view, ran = View(Ref("output:0"), TensorType((64,), i64)), []
+
+    def resolved(name: str) -> Any:
+        def step(x: np.ndarray) -> np.ndarray:
+            ran.append(name)
+            return x
+
+        return step
+
+    program = faulty(3)
+    instance = Instance(replace(program, steps=(*program.steps, HostStep("late", (view,), (view,)))), threads=threads, host=resolved)
+    for _ in range(2):
+        with pytest.raises(RuntimeFault, match="second: chunks must be good"):
+            instance.run([])
+    assert ran == []
+
+
+def test_a_host_step_may_not_touch_the_fault_word() -> None:
+    host = HostStep("negate", (View(Ref("fault"), TensorType((1,), i64)),), ())
+    program = replace(faulty(-1), steps=(host,))
+    with pytest.raises(RuntimeFault, match="got fault"):
+        Instance(program, host=lambda _: lambda x: ()).run([])
 
 
 def test_a_program_without_steps_or_elements_runs() -> None:

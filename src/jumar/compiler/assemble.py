@@ -20,7 +20,7 @@ from jumar.device import Target
 from jumar.ir import Constant, Graph, Node, Param
 from jumar.kernel import Kernel
 from jumar.operators import Packed, Place, Temp, TempPlace
-from jumar.runtime import Arg, HostStep, KernelRef, Port, Program, Ref, Step, View, allocate, check
+from jumar.runtime import Arg, HostStep, KernelRef, Port, Program, Ref, Step, View, allocate, check, fault_number
 
 Block = Value | Temp
 
@@ -48,7 +48,7 @@ def assemble(lowering: Lowering, target: Target, made: Mapping[int, Made] | None
     with span("constants"):
         constants = Constants()
         writer = _Writer(lowering, memory, constants, {key: m.symbol for key, m in made.items()})
-        steps = _with_barriers([writer.step(w) for w in lowering.works], [writer.touched(w) for w in lowering.works])
+        steps = _with_barriers([writer.step(w, i) for i, w in enumerate(lowering.works)], [writer.touched(w) for w in lowering.works])
         blob = constants.blob()
     graph = lowering.graph
     used = {id(k) for w in lowering.works if w.task for k in kernels_of(w.task)}
@@ -229,15 +229,19 @@ class _Writer:
         assert not isinstance(block, Temp) and block[0].array is not None, "what has no place is a constant"
         return Ref("constant", self.constants.offset(block[0].array) + offset)
 
-    def step(self, work: Work) -> Step | HostStep:
-        """The step of a work."""
+    def step(self, work: Work, index: int) -> Step | HostStep:
+        """The step of a work.   index: its place in the Program."""
         where = str(work.node.loc)
         if work.task is None:
             return self.host_step(work, where)
         given = iter(work.task.args)
-        args: list[Arg] = [Ref("scratch", 0) if p.kind == "scratch" else self.arg(next(given)) for p in work.task.kernel.params]
+        own: dict[str, Arg] = {"scratch": Ref("scratch"), "fault": Ref("fault"), "step": fault_number(index)}
+        args = [own[p.kind] if p.kind in own else self.arg(next(given)) for p in work.task.kernel.params]
         assert next(given, None) is None, f"{work.label}: there is one argument for each parameter: this is our bug"
-        return Step(self.symbols[id(work.task.kernel)], tuple(args), work.task.chunks, work.label, where, work.task.flops, work.task.nbytes)
+        return Step(
+            self.symbols[id(work.task.kernel)], tuple(args), work.task.chunks, work.label, where, work.task.flops, work.task.nbytes,
+            fault=work.task.fault,
+        )  # fmt: skip
 
     def arg(self, arg: object) -> Arg:
         match arg:

@@ -110,6 +110,10 @@ class Builder:
         """Pointer to `nbytes` of 64-byte-aligned memory that only this thread uses while the kernel runs (one `Ref("scratch", offset)`)."""
         return self._param(name, Type(dtype, pointer=True), "scratch", "args", nbytes)
 
+    def fault_word(self) -> tuple[Value, Value]:
+        """Two words that the assembler fills: a pointer to the run's fault word, and the number that names this step when stored there."""
+        return self._param("fault", Type(i64, pointer=True), "fault", "args"), self._param("fault_step", INDEX, "step", "args")
+
     def argument_pointer(self, name: str, dtype: DType) -> Value:
         """The next argument of a `plain` kernel: a pointer."""
         return self._param(name, Type(dtype, pointer=True), "pointer", "plain")

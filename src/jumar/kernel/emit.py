@@ -182,7 +182,7 @@ class _Writer:
             if name is not None:
                 self.entry.append(f"  %v{name.id} = add i64 {source}, 0")
         for param in kernel.params:
-            type = _text(param.name.type) if param.kind == "number" else "i64" if param.kind == "integer" else "ptr"
+            type = _text(param.name.type) if param.kind == "number" else "i64" if param.kind in ("integer", "step") else "ptr"
             target = f"%v{param.name.id}" if param.kind != "scratch" and type != "i1" else f"%w{param.name.id}"
             self.entry.append(f"  %p{param.name.id} = getelementptr inbounds i64, ptr %args, i64 {word}")
             self.entry.append(f"  {target} = load {type if type != 'i1' else 'i8'}, ptr %p{param.name.id}, align 8, !invariant.load !1")

@@ -146,10 +146,12 @@ Stmt = Let | Declare | Assign | Store | Do | Call | Loop | Branch
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter.   kind: pointer, integer, number, function, or scratch (pointer to memory of the running thread).
+    """A parameter.   kind: pointer, integer, number, function, scratch (pointer to memory of the running thread), fault (pointer to the run's
+    fault word) or step (what to store there).
 
     In a kernel with entry `args` each parameter is one 8-byte word of `args`, in order; a scratch parameter is two words
-    (base of all threads' scratch, bytes per thread), which the executor fills from one `Ref("scratch", offset)`.
+    (base of all threads' scratch, bytes per thread), which the executor fills from one `Ref("scratch", offset)`.  The assembler gives
+    scratch, fault and step; a schedule gives the rest.
     """
 
     name: Name

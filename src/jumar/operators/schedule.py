@@ -56,6 +56,7 @@ class Task:
 
     reads, writes: which args; whatever is not written is read.  inplace: pairs (written arg, read arg) that may share memory because
     element i of the first depends on element i of the second only.  scratch_nbytes: per-thread memory that the kernel uses.
+    fault: what must hold, for the error when the kernel has stored its step in the run's fault word (`Builder.fault_word`).
     """
 
     kernel: Kernel
@@ -67,6 +68,7 @@ class Task:
     flops: int = 0
     nbytes: int = 0
     label: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True)

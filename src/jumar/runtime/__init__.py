@@ -17,6 +17,7 @@ from jumar.runtime.program import (
     bits,
     check,
     dump,
+    fault_number,
     load,
     load_program,
     pieces,
@@ -25,6 +26,6 @@ from jumar.runtime.program import (
 
 __all__ = [
     "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
-    "Recycler", "aligned", "allocate", "bits", "check", "dump", "link", "load", "load_package", "load_program", "measure", "pieces",
+    "Recycler", "aligned", "allocate", "bits", "check", "dump", "fault_number", "link", "load", "load_package", "load_program", "measure", "pieces",
     "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip

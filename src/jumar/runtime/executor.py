@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, RuntimeFault, config, type_of
+from jumar.base import Array, Loc, RuntimeFault, config, type_of
 from jumar.device import usable_cores
 from jumar.runtime.buffer import Recycler, aligned, allocate, view
 from jumar.runtime.link import Code, link
@@ -36,7 +36,7 @@ from jumar.runtime.native import (
     cycles_per_us,
     pool,
 )
-from jumar.runtime.program import HostStep, KernelRef, Program, Ref, Step, View
+from jumar.runtime.program import HostStep, KernelRef, Program, Ref, Step, View, fault_number
 
 _ARRAY, _EMPTY = np.ndarray, np.empty
 
@@ -60,7 +60,7 @@ HostResolver = Callable[[str], Callable[..., Any]]
 
 @dataclass(frozen=True)
 class StepTime:
-    """When one step ran in a profiled run, in microseconds since its start.   threads: (start, end) of each that took part."""
+    """When one step ran in a profiled run, in microseconds since its start.   threads: (number, start, end) of each that took part."""
 
     index: int
     name: str
@@ -70,7 +70,7 @@ class StepTime:
     end_us: float
     flops: int = 0
     nbytes: int = 0
-    threads: tuple[tuple[float, float], ...] = ()
+    threads: tuple[tuple[int, float, float], ...] = ()
 
     @property
     def us(self) -> float:
@@ -90,6 +90,7 @@ class _Context:
     context: Any
     address: int
     ports: list[list[Any]]
+    fault: Any  # one int64: the `fault_number` of a step that found its inputs wrong, else 0
 
 
 RECYCLED_NBYTES = 1 << 20  # smaller outputs come from malloc, which keeps their pages
@@ -147,13 +148,19 @@ class Instance:
             for array, port in zip(arrays, context.ports, strict=True):
                 address = _address(array)
                 if address != port[0]:
-                    port[0] = address
+                    port[0] = -1  # a KeyboardInterrupt here must not leave an address beside words of another
                     for word, offset in port[1]:
                         words[word] = address + offset
+                    port[0] = address
             if self._simple:
                 self._run(context.address, 0, self._count)
             else:
                 self._run_segments(context, arrays)
+            if context.fault.value:
+                raise self._fault(context)
+        except BaseException:
+            context.fault.value = 0  # the next run begins without
+            raise
         finally:
             self._free.append(context)
         return outputs
@@ -181,6 +188,8 @@ class Instance:
                 self._run_host(segment, context, arrays)
             else:
                 self._run(context.address, *segment)
+                if context.fault.value:
+                    raise self._fault(context)
 
     def _run_host(self, index: int, context: _Context, arrays: list[Array]) -> None:
         step = self.program.steps[index]
@@ -202,10 +211,16 @@ class Instance:
             return view(context.arena, v.ref.offset, v.type)
         if space == "constant":
             return view(self.constants, v.ref.offset, v.type)
-        if space == "scratch":
-            raise RuntimeFault("run: a host step must read arena, constants, inputs or outputs, got scratch", code="host-step")
+        if space in ("scratch", "fault"):
+            raise RuntimeFault(f"run: a host step must read arena, constants, inputs or outputs, got {space}", code="host-step")
         array = arrays[int(index) if space == "input" else len(self._inputs) + int(index)]
         return view(array.reshape(-1).view(np.uint8), v.ref.offset, v.type)
+
+    def _fault(self, context: _Context) -> RuntimeFault:
+        """The error of a run whose results are void, since a step says so."""
+        step = self.program.steps[context.fault.value - fault_number(0)]
+        assert isinstance(step, Step), "kernels store the number of their own step"
+        return RuntimeFault(f"{step.name}: {step.fault}", loc=Loc(name=step.loc), code="index-range")
 
     def _mismatch(self, kind: str, name: str, array: object) -> RuntimeFault:
         ports = self.program.inputs if kind == "input" else self.program.outputs
@@ -217,45 +232,44 @@ class Instance:
 
     # ------------------------------------------------------------------ measuring
     def profile(self, inputs: Sequence[Array]) -> list[StepTime]:
-        """When each step ran, from one run.   Do a run before it, so that memory is warm."""
+        """When each step ran, from one run, after one that checks the inputs and warms the memory."""
+        self.run(inputs)
         steps, threads = self.program.steps, self.threads
         rate = cycles_per_us()
         stamps = np.zeros((max(1, len(steps)), threads, 2), np.int64)
-        context = self._context()
-        context.context[CONTEXT_TIMES] = stamps.ctypes.data
-        kept, self._free = self._free, [context]
+        arrays = [*(np.ascontiguousarray(a) for a in inputs), *(np.empty(s, d) for _, d, s in self._outputs)]
         host_times: dict[int, tuple[int, int]] = {}
+        # taken out of the list, so that no other caller's run writes times into memory that is gone by then
         try:
-            arrays = [*(np.ascontiguousarray(a) for a in inputs), *(np.empty(s, d) for _, d, s in self._outputs)]
-            start = pool().now()
-            if self.program.host_steps:
-                self.run(inputs)  # fills pointers; the pass below is the one that counts
-                stamps[:] = 0
-                for array, port in zip(arrays, context.ports, strict=True):
-                    for word, offset in port[1]:
-                        context.words[word] = array.ctypes.data + offset
-                start = pool().now()
-                for segment in self._segments:
-                    if isinstance(segment, int):
-                        before = pool().now()
-                        self._run_host(segment, context, arrays)
-                        host_times[segment] = (before, pool().now())
-                    else:
-                        self._run(context.address, *segment)
-            else:
-                self.run(inputs)
+            context = self._free.pop()
+        except IndexError:
+            context = self._context()
+        for array, port in zip(arrays, context.ports, strict=True):
+            port[0] = -1
+            for word, offset in port[1]:
+                context.words[word] = array.ctypes.data + offset
+        context.context[CONTEXT_TIMES] = stamps.ctypes.data
+        start = pool().now()
+        try:
+            for segment in self._segments:
+                if isinstance(segment, int):
+                    before = pool().now()
+                    self._run_host(segment, context, arrays)
+                    host_times[segment] = (before, pool().now())
+                else:
+                    self._run(context.address, *segment)
         finally:
             context.context[CONTEXT_TIMES] = 0
-            self._free = kept
+            self._free.append(context)
         result = []
         for i, step in enumerate(steps):
             if i in host_times:
-                spans = [((host_times[i][0] - start) / rate, (host_times[i][1] - start) / rate)]
+                spans = [(0, (host_times[i][0] - start) / rate, (host_times[i][1] - start) / rate)]
             else:
-                spans = [((int(a) - start) / rate, (int(b) - start) / rate) for a, b in stamps[i] if b]
+                spans = spans_of(stamps[i], start, rate)
             name = step.kernel if isinstance(step, Step) else f"host {step.op}"
             flops, nbytes = (step.flops, step.nbytes) if isinstance(step, Step) else (0, 0)
-            first, last = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else (0.0, 0.0)
+            first, last = (min(a for _, a, _ in spans), max(b for *_, b in spans)) if spans else (0.0, 0.0)
             result.append(StepTime(i, step.name, name, step.loc, first, last, flops, nbytes, tuple(spans)))
         return result
 
@@ -266,7 +280,13 @@ class Instance:
         # a little more than a multiple of the page, so that the threads' scratch does not share cache sets
         stride = (program.scratch_nbytes + 4095) // 4096 * 4096 + 128 if program.scratch_nbytes else 0
         scratch = allocate(stride * self.threads)
-        bases = {"arena": arena.ctypes.data, "constant": self.constants.ctypes.data, "scratch": scratch.ctypes.data}
+        fault = ctypes.c_int64(0)
+        bases = {
+            "fault": ctypes.addressof(fault),
+            "arena": arena.ctypes.data,
+            "constant": self.constants.ctypes.data,
+            "scratch": scratch.ctypes.data,
+        }
         n_inputs = len(self._inputs)
         ports: list[list[Any]] = [[0, []] for _ in range(n_inputs + len(self._outputs))]
         words: list[int] = []
@@ -279,7 +299,7 @@ class Instance:
                 match arg:
                     case Ref("scratch", offset):
                         words += (bases["scratch"] + offset, stride)
-                    case Ref(("arena" | "constant") as space, offset):
+                    case Ref(("arena" | "constant" | "fault") as space, offset):
                         words.append(bases[space] + offset)
                     case Ref(space, offset):
                         kind, _, number = space.partition(":")
@@ -306,7 +326,12 @@ class Instance:
         context[CONTEXT_DONE] = counters[1].ctypes.data
         # with more threads than cores, a thread that spins keeps the one it waits for from running
         context[CONTEXT_SPINS] = SPINS if self.threads <= usable_cores() else 0
-        return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports)
+        return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports, fault)
+
+
+def spans_of(stamps: Array, start: int, rate: float) -> list[tuple[int, float, float]]:
+    """(thread, start, end) in microseconds of the threads that took part in a step.   stamps: [threads, 2]; one that did not has no end."""
+    return [(thread, (int(a) - start) / rate, (int(b) - start) / rate) for thread, (a, b) in enumerate(stamps) if b]
 
 
 def _signed(value: int) -> int:

@@ -24,7 +24,7 @@ from jumar.runtime.executor import Instance
 from jumar.runtime.native import pool_object, ship
 from jumar.runtime.program import Program, dump, load
 
-FORMAT = 1
+FORMAT = 2  # 2: steps have faults
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ import numpy as np
 from jumar.base import Array, DType, RuntimeFault, TensorType, parse_type
 from jumar.runtime.buffer import ALIGN, allocate
 
-_MAGIC = b"JUMARPR1"
+_MAGIC = b"JUMARPR2"
 _HEAD = struct.Struct("<8sQI")  # magic, length of the JSON, its crc32
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A place in memory.   space: `arena`, `constant`, `input:i`, `output:j`, or `scratch` (each thread's own)."""
+    """A place in memory.   space: `arena`, `constant`, `input:i`, `output:j`, `scratch` (each thread's own), or `fault` (one word of the run)."""
 
     space: str
     offset: int = 0
@@ -64,7 +64,8 @@ class Step:
 
     args: one for each parameter of the kernel.  chunks: how many calls, shared out to the threads.  serial: all on thread 0,
     in order.  barrier: wait until the steps before are done; without it the step may overlap with them, back to the last barrier.
-    flops, nbytes: what it does, for reports.
+    flops, nbytes: what it does, for reports.  fault: what must hold; where it does not, the kernel stores `fault_number` of its step in the
+    run's fault word (an argument `Ref("fault")`), and the run ends with an error.
     """
 
     kernel: str
@@ -76,6 +77,7 @@ class Step:
     nbytes: int = 0
     serial: bool = False
     barrier: bool = True
+    fault: str = ""
 
     def __str__(self) -> str:
         marks = (" serial" if self.serial else "") + ("" if self.barrier else " overlaps")
@@ -106,6 +108,11 @@ class HostStep:
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
         return f"host {self.op} ({inputs}) -> ({outputs})  # {self.name} {self.loc}".rstrip(" #")
+
+
+def fault_number(index: int) -> int:
+    """What a kernel of step `index` stores in the fault word; 0 stands for no fault."""
+    return index + 1
 
 
 def _nothing() -> Array:
@@ -155,7 +162,7 @@ def bits(value: float | int | bool, dtype: DType) -> int:
 
 def check(program: Program) -> Program:
     """The program, after a look at every reference: it must lie inside its space, and name a kernel that is there."""
-    sizes = {"arena": program.arena_nbytes, "constant": program.constants.nbytes, "scratch": program.scratch_nbytes}
+    sizes = {"arena": program.arena_nbytes, "constant": program.constants.nbytes, "scratch": program.scratch_nbytes, "fault": 8}
     sizes |= {f"input:{i}": port.type.nbytes for i, port in enumerate(program.inputs)}
     sizes |= {f"output:{i}": port.type.nbytes for i, port in enumerate(program.outputs)}
 
@@ -270,7 +277,8 @@ def _step_record(step: Step | HostStep) -> list[Any]:
     match step:
         case Step():
             args = [_arg_record(a) for a in step.args]
-            return ["k", step.kernel, args, step.chunks, step.name, step.loc, step.flops, step.nbytes, int(step.serial), int(step.barrier)]
+            return ["k", step.kernel, args, step.chunks, step.name, step.loc, step.flops, step.nbytes, int(step.serial), int(step.barrier),
+                    step.fault]  # fmt: skip
         case HostStep():
             views = [[[v.ref.space, v.ref.offset, str(v.type)] for v in side] for side in (step.inputs, step.outputs)]
             return ["h", step.op, *views, step.name, step.loc]
@@ -291,8 +299,8 @@ def _step_of(record: list[Any]) -> Step | HostStep:
         _, op, inputs, outputs, name, loc = record
         sides = [tuple(View(Ref(str(s), int(o)), parse_type(t)) for s, o, t in side) for side in (inputs, outputs)]
         return HostStep(op, sides[0], sides[1], name, loc)
-    _, kernel, args, chunks, name, loc, flops, nbytes, serial, barrier = record
-    return Step(kernel, tuple(map(_arg_of, args)), int(chunks), name, loc, int(flops), int(nbytes), bool(serial), bool(barrier))
+    _, kernel, args, chunks, name, loc, flops, nbytes, serial, barrier, fault = record
+    return Step(kernel, tuple(map(_arg_of, args)), int(chunks), name, loc, int(flops), int(nbytes), bool(serial), bool(barrier), str(fault))
 
 
 def _arg_of(record: int | list[Any]) -> Arg:

@@ -44,14 +44,16 @@ def run_task(task: Task, memory: dict[Any, Array], scratch: Array) -> None:
             case Kernel():
                 words.append(address(arg))
     kinds = [p.kind for p in task.kernel.params]
-    if "scratch" in kinds:
-        at = kinds.index("scratch")
-        words[at:at] = [(scratch.ctypes.data + 63) // 64 * 64, 0]
+    fault = ctypes.c_int64(0)
+    own = {"scratch": [(scratch.ctypes.data + 63) // 64 * 64, 0], "fault": [ctypes.addressof(fault)], "step": [1]}
+    given = iter(words)
+    words = [w for kind in kinds for w in (own[kind] if kind in own else [next(given)])]
     assert len(words) == sum(p.words for p in task.kernel.params), (len(words), kinds)
     table = (ctypes.c_int64 * max(1, len(words)))(*(w if w < 1 << 63 else w - (1 << 64) for w in words))
     entry = Entry(address(task.kernel))
     for chunk in range(task.chunks):
         entry(ctypes.cast(table, ctypes.c_void_p), chunk, 0)
+    assert not fault.value, task.fault
 
 
 def lower(node: Node) -> Lowered | None:

@@ -1,7 +1,7 @@
 """Gathers: rows or elements whose places stand in a tensor of indices.
 
 In: Gather, GatherNd, GatherElements nodes.  Out: one task each.  Elements move as integers of their width.  A negative index counts
-from the end; one that is out of range reads the nearest element instead of foreign memory.
+from the end; one that is out of range reads the nearest element instead of foreign memory, and ends the run with an error.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _rows(
     rows_per_chunk, _, _ = split(rows, 1, rows * (2 + run / 8), moved, 1)
     args: list[TaskArg] = [Place(x), Place(node), Place(indices), run, period, index_batch, x_batch, rows, rows_per_chunk, *sizes, *strides]
     kernel = gather_kernel(WIDTHS[nbytes], indices.dtype, len(sizes), run == 1)
-    return Lowered((Task(kernel, tuple(args), (1,), chunks=-(-rows // rows_per_chunk), nbytes=moved, label=node.op.name),))
+    return Lowered((Task(kernel, tuple(args), (1,), chunks=-(-rows // rows_per_chunk), nbytes=moved, label=node.op.name, fault=IN_RANGE),))
 
 
 @functools.cache
@@ -77,11 +77,12 @@ def gather_kernel(dtype: DType, index: DType, count: int, single: bool) -> Kerne
     )
     sizes = [k.integer(f"size{i}") for i in range(count)]
     strides = [k.integer(f"stride{i}") for i in range(count)]
+    bounds = Bounds(k)
     first = k.chunk * rows_per_chunk
     batch, at = k.var(first / period), k.var(first % period)
     with k.loop(first, k.minimum(first + rows_per_chunk, rows)) as row:
         here = k.offset(indices, batch.get() * index_batch + at.get() * count)
-        source = k.offset(x, batch.get() * x_batch + place(k, here, sizes, strides))
+        source = k.offset(x, batch.get() * x_batch + bounds.place(here, sizes, strides))
         if single:
             k.store(k.load(source), y, row)
         else:
@@ -90,21 +91,41 @@ def gather_kernel(dtype: DType, index: DType, count: int, single: bool) -> Kerne
         with k.when(at.get() == period):
             at.set(0)
             batch.set(batch.get() + 1)
+    bounds.tell()
     return k.finish()
 
 
-def place(k: Builder, indices: Value, sizes: Sequence[Value], strides: Sequence[Value]) -> Value:
-    """The offset of the element at a tuple of indices."""
-    total = k.index(0)
-    for i, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        total = total + inside(k, k.load(indices, i), size) * stride
-    return total
+IN_RANGE = "indices must be within the dimensions that they name elements of, from -size to size - 1, got one that is not"
 
 
-def inside(k: Builder, index: Value, size: Value) -> Value:
-    """The index counted from the begin, within the dimension."""
-    index = k.convert(index, i64)
-    return k.minimum(k.maximum(k.select(index < 0, index + size, index), 0), size - 1)
+class Bounds:
+    """Keeps indices within their dimensions, and remembers whether one was not: `tell`, at the end of a kernel, says so to the run."""
+
+    def __init__(self, k: Builder) -> None:
+        self.k = k
+        self.word, self.step = k.fault_word()
+        self.off = k.var(0)  # what is not 0 once an index was moved
+
+    def inside(self, index: Value, size: Value) -> Value:
+        """The index counted from the begin, within the dimension."""
+        k = self.k
+        index = k.convert(index, i64)
+        index = k.select(index < 0, index + size, index)
+        moved = k.minimum(k.maximum(index, 0), size - 1)
+        self.off.set(self.off.get() | (index ^ moved))
+        return moved
+
+    def place(self, indices: Value, sizes: Sequence[Value], strides: Sequence[Value]) -> Value:
+        """The offset of the element at a tuple of indices."""
+        total = self.k.index(0)
+        for i, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+            total = total + self.inside(self.k.load(indices, i), size) * stride
+        return total
+
+    def tell(self) -> None:
+        """One store, and only where an index was out of range."""
+        with self.k.when(self.off.get() != 0):
+            self.k.store(self.step, self.word)
 
 
 @schedule("cpu", GatherElements)
@@ -122,8 +143,9 @@ def lower_gather_elements(node: Node, target: Target) -> Lowered | None:
     args: list[TaskArg] = [Place(x), Place(node), Place(indices), *walk.args(rows_per_chunk)]
     kernel = gather_elements_kernel(WIDTHS[x.dtype.nbytes], indices.dtype, walk.outer)
     return Lowered(
-        (Task(kernel, tuple(args), (1,), chunks=-(-walk.rows // rows_per_chunk), nbytes=2 * node.type.nbytes, label=node.op.name),)
-    )
+        (Task(kernel, tuple(args), (1,), chunks=-(-walk.rows // rows_per_chunk), nbytes=2 * node.type.nbytes, label=node.op.name,
+              fault=IN_RANGE),)
+    )  # fmt: skip
 
 
 class ElementWalk:
@@ -155,6 +177,7 @@ class ElementLoop:
         self.rows, self.rows_per_chunk = k.integer("rows"), k.integer("rows_per_chunk")
         self.sizes = [k.integer(f"size{i}") for i in range(1, outer)]
         self.strides = [[k.integer(f"{name}{i}") for i in range(outer)] for name in ("whole", "own")]
+        self.bounds = Bounds(k)
 
     def over(self) -> rows_of:
         """The loop over this chunk's rows, for `with`; gives variables: offsets in the whole and of the indices."""
@@ -166,7 +189,7 @@ class ElementLoop:
         """(offset of the element named in the whole, offset of its index)."""
         k = self.k
         at = own + j
-        found = inside(k, k.load(self.indices, at), self.size)
+        found = self.bounds.inside(k.load(self.indices, at), self.size)
         return whole + found * self.stride + j * self.step, at
 
 
@@ -181,4 +204,5 @@ def gather_elements_kernel(dtype: DType, index: DType, outer: int) -> Kernel:
         with k.loop(0, loop.n) as j:
             source, at = loop.element(whole_at, own_at, j)
             k.store(k.load(x, source), y, at)
+    loop.bounds.tell()
     return k.finish()

@@ -14,7 +14,7 @@ from jumar.device import Target
 from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value, Variable
 from jumar.operators.cpu.expression import compute_dtype, load, store
-from jumar.operators.cpu.gather import inside
+from jumar.operators.cpu.gather import IN_RANGE, Bounds
 from jumar.operators.image import RoiAlign
 from jumar.operators.schedule import Lowered, Place, Task, TaskArg, schedule
 
@@ -32,7 +32,7 @@ def lower_roi_align(node: Node, target: Target) -> Lowered | None:
         return Lowered()
     kernel = roi_align_kernel(x.dtype, rois.dtype, batch.dtype, op.mode == "max", op.sampling, float(op.scale), op.half_pixel)
     args: tuple[TaskArg, ...] = (Place(x), Place(rois), Place(batch), Place(node), *x.shape, *op.out)
-    return Lowered((Task(kernel, args, (3,), rois.shape[0], nbytes=x.type.nbytes + node.type.nbytes, label=op.name),))
+    return Lowered((Task(kernel, args, (3,), rois.shape[0], nbytes=x.type.nbytes + node.type.nbytes, label=op.name, fault=IN_RANGE),))
 
 
 @functools.cache
@@ -42,7 +42,9 @@ def roi_align_kernel(dtype: DType, box: DType, index: DType, largest: bool, samp
     x, rois, batch, y = k.pointer("x", dtype), k.pointer("rois", box), k.pointer("batch", index), k.pointer("y", dtype)
     n, c, h, w, out_h, out_w = (k.integer(name) for name in ("n", "c", "h", "w", "out_h", "out_w"))
     sides = (h, w)
-    image = k.offset(x, inside(k, k.load(batch, k.chunk), n) * c * h * w)
+    bounds = Bounds(k)
+    image = k.offset(x, bounds.inside(k.load(batch, k.chunk), n) * c * h * w)
+    bounds.tell()
     result = k.offset(y, k.chunk * c * out_h * out_w)
     # in double, as the reference: a size that is nearly whole decides how many points there are
     x1, y1, x2, y2 = (k.convert(load(k, rois, k.chunk * 4 + i), f64) * scale - (0.5 if half_pixel else 0.0) for i in range(4))

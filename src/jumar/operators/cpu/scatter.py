@@ -14,7 +14,7 @@ from jumar.device import Target
 from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.expression import load, store
-from jumar.operators.cpu.gather import ElementLoop, ElementWalk, place
+from jumar.operators.cpu.gather import IN_RANGE, Bounds, ElementLoop, ElementWalk
 from jumar.operators.cpu.move import WIDTHS, View, copy_tasks, dense, movable
 from jumar.operators.families import normal_axis
 from jumar.operators.movement import ScatterElements, ScatterNd
@@ -45,7 +45,9 @@ def lower_scatter_elements(node: Node, target: Target) -> Lowered | None:
     args: list[TaskArg] = [Place(updates), Place(node), Place(indices), *walk.args(rows_per_chunk)]
     kernel = scatter_elements_kernel(dtype, indices.dtype, node.op.reduction, walk.outer)
     chunks = -(-walk.rows // rows_per_chunk)
-    return Lowered((*tasks, Task(kernel, tuple(args), (1,), chunks=chunks, nbytes=2 * updates.type.nbytes, label=node.op.name)))
+    return Lowered(
+        (*tasks, Task(kernel, tuple(args), (1,), chunks=chunks, nbytes=2 * updates.type.nbytes, label=node.op.name, fault=IN_RANGE))
+    )
 
 
 @schedule("cpu", ScatterNd)
@@ -64,7 +66,12 @@ def lower_scatter_nd(node: Node, target: Target) -> Lowered | None:
     part = run if run < 2 * PART else PART
     args: list[TaskArg] = [Place(updates), Place(node), Place(indices), rows, run, part, *x.shape[:n], *dense(x.shape)[:n]]
     kernel = scatter_nd_kernel(dtype, indices.dtype, node.op.reduction, n)
-    return Lowered((*tasks, Task(kernel, tuple(args), (1,), chunks=-(-run // part), nbytes=2 * updates.type.nbytes, label=node.op.name)))
+    return Lowered(
+        (
+            *tasks,
+            Task(kernel, tuple(args), (1,), chunks=-(-run // part), nbytes=2 * updates.type.nbytes, label=node.op.name, fault=IN_RANGE),
+        )
+    )
 
 
 def _dtype(node: Node, reduction: str) -> DType | None:
@@ -100,6 +107,7 @@ def scatter_elements_kernel(dtype: DType, index: DType, reduction: str, outer: i
         with k.loop(0, loop.n) as j:
             found, at = loop.element(whole_at, own_at, j)
             combine(k, reduction, y, found, updates, at)
+    loop.bounds.tell()
     return k.finish()
 
 
@@ -111,11 +119,13 @@ def scatter_nd_kernel(dtype: DType, index: DType, reduction: str, count: int) ->
     rows, run, part = k.integer("rows"), k.integer("run"), k.integer("part")
     sizes = [k.integer(f"size{i}") for i in range(count)]
     strides = [k.integer(f"stride{i}") for i in range(count)]
+    bounds = Bounds(k)
     begin = k.chunk * part
     end = k.minimum(begin + part, run)
     with k.loop(0, rows) as row:
-        there = k.offset(y, place(k, k.offset(indices, row * count), sizes, strides))
+        there = k.offset(y, bounds.place(k.offset(indices, row * count), sizes, strides))
         here = k.offset(updates, row * run)
         with k.loop(begin, end) as i:
             combine(k, reduction, there, i, here, i)
+    bounds.tell()
     return k.finish()

@@ -72,7 +72,7 @@ def _steps(piece: Piece) -> list[StepFact]:
 
 
 def _fact(step: StepTime, us: float, marks: Sequence[tuple[str, str]]) -> StepFact:
-    lanes = tuple((thread, a / 1e3, b / 1e3) for thread, (a, b) in enumerate(step.threads))
+    lanes = tuple((thread, a / 1e3, b / 1e3) for thread, a, b in step.threads)
     kind, place = marks[step.index] if step.index < len(marks) else ("other", step.loc)
     if step.kernel.startswith("host "):
         kind = "host"
