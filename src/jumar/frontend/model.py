@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import ImportFault, TensorType, nearest
+from jumar.base import Array, ImportFault, TensorType, nearest
 from jumar.frontend.engines import Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
@@ -45,12 +45,14 @@ from jumar.runtime import Program
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A compiled piece of a model; a plain network is one.   graph, compiled: absent where it came from the cache; host: what runs in Python instead."""
+    """A compiled piece of a model; a plain network is one.   graph, compiled: absent where it came from the cache; host: what runs in Python instead.
+    received: the arrays that it ran on, one for each parameter, where they were asked for."""
 
     graph: Graph | None = None
     program: Program | None = None
     compiled: Any = None
     host: str = ""
+    received: tuple[Array, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,10 +193,12 @@ class Model:
 
     # ---- compiling and looking ----
 
-    def compile(self, *args: Any, dims: Mapping[str, int] | None = None, fresh: bool = False, **named: Any) -> Plan:
+    def compile(
+        self, *args: Any, dims: Mapping[str, int] | None = None, fresh: bool = False, keep_inputs: bool = False, **named: Any
+    ) -> Plan:
         """Compiles for inputs (which are run) or for dims, so that the first call is as quick as the others; says what the model became.
 
-        fresh: compile again even where the cache knows it, for the reports that come with compiling."""
+        fresh: compile again even where the cache knows it, for the reports that come with compiling.   keep_inputs: pieces hold what they ran on."""
         if fresh:
             with self._lock:
                 self._evaluators.clear()
@@ -205,7 +209,7 @@ class Model:
             evaluator(*trees)
             frame: list[Any] = []
             structure = tuple(flatten(t, frame) for t in trees)
-            return _plan(evaluator.way(structure, frame))
+            return _plan(evaluator.way(structure, frame), frame if keep_inputs else None)
         names, structure = self._structure(dims or {})
         return _plan([self._evaluator(names, fresh=fresh).plan(structure)])
 
@@ -300,15 +304,17 @@ def _checked_dims(name: str, ports: Sequence[Port], dims: Mapping[str, int]) -> 
     return dict(dims)
 
 
-def _plan(stages: Sequence[Stage]) -> Plan:
+def _plan(stages: Sequence[Stage], frame: Sequence[Any] | None = None) -> Plan:
+    """frame: everything that the steps of a run read and wrote."""
     pieces = []
     for stage in stages:
         for step in stage.steps:
+            received = tuple(frame[i] for i in step.inputs) if frame is not None and isinstance(step, Segment) else None
             match step:
                 case Segment(executable=Native(program=program, compiled=compiled), graph=graph):
-                    pieces.append(Piece(graph, program, compiled))
+                    pieces.append(Piece(graph, program, compiled, received=received))
                 case Segment(graph=graph):
-                    pieces.append(Piece(graph))
+                    pieces.append(Piece(graph, received=received))
                 case HostCall(function=function):
                     pieces.append(Piece(host=str(getattr(function, "op", "a loop"))))
     return Plan(tuple(pieces), bool(stages) and isinstance(stages[-1].end, Finish))
