@@ -163,13 +163,13 @@ def _is_gelu_cubic(node: Node, x: Node) -> bool:
     return terms is not None and abs(terms[0] - ROOT_TWO_OVER_PI) < 1e-3 and abs(terms[1] - 0.044715 * ROOT_TWO_OVER_PI) < 1e-4
 
 
-def _cubic_terms(node: Node, x: Node) -> tuple[float, float] | None:
-    """(a, b) of a x + b x^3."""
+def _cubic_terms(node: Node, x: Node, depth: int = 4) -> tuple[float, float] | None:
+    """(a, b) of a x + b x^3.   depth: of sums; without an end there are exponentially many ways through sums that share terms."""
     parts, c = factors(node)
     if all(p is x for p in parts):
         return {1: (c, 0.0), 3: (0.0, c)}.get(len(parts))
-    if len(parts) == 1 and isinstance(parts[0].op, Add):  # c * (a x + b x^3)
-        terms = [_cubic_terms(i, x) for i in parts[0].inputs]
+    if len(parts) == 1 and isinstance(parts[0].op, Add) and depth:  # c * (a x + b x^3)
+        terms = [_cubic_terms(i, x, depth - 1) for i in parts[0].inputs]
         if all(terms):
             return c * sum(t[0] for t in terms if t), c * sum(t[1] for t in terms if t)
         return None

@@ -45,6 +45,7 @@ class Axes:
 
     def __init__(self, total: int) -> None:
         self.root = Axis(total)
+        self.sliced: dict[tuple[Node, int], Axis] = {}  # the axis of a dimension of which only a part is read
 
     def sizes(self) -> tuple[int, ...]:
         """The axes, outermost first."""
@@ -99,7 +100,9 @@ class Axes:
             case Slice(starts=starts, steps=steps):
                 (x,) = node.inputs
                 whole = [a == 0 and s == 1 and n == m for a, s, n, m in zip(starts, steps, node.shape, x.shape, strict=True)]
-                self.descend(x, [dim if w else [Axis(n)] for dim, w, n in zip(index, whole, x.shape, strict=True)], leaves, seen)
+                # one axis for all who slice that value: with fresh ones `seen` would know none of them, and walk below x for each
+                apart = [self.sliced.setdefault((x, d), Axis(n)) for d, n in enumerate(x.shape)]
+                self.descend(x, [dim if w else [a] for dim, w, a in zip(index, whole, apart, strict=True)], leaves, seen)
             case Broadcast() | Elementwise():
                 for x in node.inputs:
                     skip = node.rank - x.rank
@@ -112,7 +115,8 @@ def axes_of(total: int, roots: Sequence[Node], leaves: Collection[Node]) -> tupl
     """The axes of a nest of so many elements.   roots: full-sized values in the nest's own order; below them the walk goes."""
     axes = Axes(total)
     before = 0
-    # the root's axes count, not every cut: a partial slice makes a new axis at each walk, and cuts it again
+    # ends: a cut leaves two parts of at least 2, so the root has at most log2(total) axes.  Those of slices do not count, for no cut of
+    # them reaches the root's
     while len(axes.root.leaves()) != before:
         before = len(axes.root.leaves())
         seen: set[tuple[object, ...]] = set()

@@ -78,21 +78,21 @@ class Phases:
     @cached_property
     def stashed(self) -> tuple[int, ...]:
         """Values that are kept from the pass that makes them to a later one."""
-        found: dict[int, None] = {}
+        found: set[int] = set()
         for number in range(1, self.count):
-            for root in self.roots(number):
-                self._look(root, number, found)
+            seen: set[int] = set()
+            todo = list(self.roots(number))
+            while todo:
+                value = todo.pop()
+                step = self.expression.step(value)
+                if step is None or value in seen or value in found or not self.element(value):
+                    continue
+                seen.add(value)
+                if self.phase(value) < number and self.cone(value) >= STASH_FROM and value in self.needed_in(self.phase(value)):
+                    found.add(value)
+                else:
+                    todo += step.args
         return tuple(sorted(found))
-
-    def _look(self, value: int, number: int, found: dict[int, None]) -> None:
-        step = self.expression.step(value)
-        if step is None or not self.element(value) or value in found:
-            return
-        if self.phase(value) < number and self.cone(value) >= STASH_FROM and value in self.needed_in(self.phase(value)):
-            found[value] = None
-            return
-        for a in step.args:
-            self._look(a, number, found)
 
     def needed_in(self, number: int) -> set[int]:
         """Values that pass `number` makes on the way to its roots: only these can be kept from it."""

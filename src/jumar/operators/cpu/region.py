@@ -98,6 +98,7 @@ class _Walk:
         self.inputs: dict[Operand, int] = {}
         self.steps: dict[Step, int] = {}
         self.memo: dict[tuple[Node, Index], int] = {}
+        self.rows: dict[Node, Index | None] = {}
         self.nodes = [n for n in topological(self.outputs, self.leaves) if n not in self.leaves]
         self.reductions = [n for n in self.nodes if isinstance(n.op, _Reducing)]
         self.total = (self.reductions[0].inputs[0] if self.reductions else self.outputs[0]).type.size
@@ -172,6 +173,11 @@ class _Walk:
     # ------------------------------------------------------------------ where results go
     def row_index(self, node: Node) -> Index | None:
         """The index of a value that follows from reductions, from below; None for what says nothing."""
+        if node not in self.rows:  # each node once: there are exponentially many ways through x ** x ** x
+            self.rows[node] = self._row_index(node)
+        return self.rows[node]
+
+    def _row_index(self, node: Node) -> Index | None:
         if self.is_leaf(node):
             return None
         match node.op:
