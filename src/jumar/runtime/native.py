@@ -12,6 +12,25 @@ Two programs at once: the pool belongs to one run at a time.  A run that finds i
 and looks again before each step.  Waiting instead would idle a thread that is there anyway; a second pool would put more
 threads than cores to work and make barriers wait for the scheduler.  With many callers, one thread each is what gives most.
 
+Why it is right.  `tests/runtime/stress.py` looks for what this overlooks.
+
+- One run at a time: only the holder of `busy` writes `job`, `left`, the counters, and opens the door.
+- Nobody is in the wrong run: a worker comes in by a compare-and-swap of `door` that holds the sequence number it was called with;
+  numbers do not come again (56 bits), and between runs the door is -1.  The swap acquires what the caller released by opening: the job,
+  the cleared counters, all that earlier steps wrote.
+- Nobody is left inside: the caller shuts the door, learns how many came in, and waits until as many have left.  So tables, arena and
+  code may be freed or used again as soon as the run is over.
+- A chunk is run once, and counts as done only after its kernel has returned: the counter hands out each number once; `done` is raised
+  (release) after the thread's last chunk of the step.
+- A step begins after all that it must wait for: at a barrier every thread waits by itself (acquire) for `done` of all steps since its
+  barrier before, and those before that it has waited for there.  A late thread finds no chunks left and passes, holding nothing.
+- Barriers between serial steps may be left out: thread 0 takes them in order.  executor.py sets one before the next step that is shared.
+- It ends: of the first step that is not done, each chunk is in a kernel, or thread 0 is on its way to it; nobody who is needed waits for
+  a later step.  Workers are not needed: a wake that is missed costs their help, not the run.
+- A wake is not missed all the same: a worker raises `sleepers` and then has the system compare `gen`; the caller sets `gen` and then
+  reads `sleepers`, all in one order (seq_cst).  The system compares 32 bits: after exactly 2^24 runs between two instructions
+  of a worker, it sleeps through one more.
+
 Inside a run subnormal numbers are flushed to zero (they cost a hundred cycles each); the caller's mode is restored.
 """
 
