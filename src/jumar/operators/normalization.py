@@ -219,8 +219,9 @@ class GroupNorm(Normalization):
 
     def formula(self, *inputs: Node) -> Node:
         x, scale, bias = inputs
-        grouped = Reshape((x.shape[0], self.groups, -(-x.type.size // max(x.shape[0] * self.groups, 1))))(x)
-        y = Reshape(x.shape)(standardized(grouped, (2,), self.epsilon))
+        # channels are cut, and nothing is joined: that is as good with channels last
+        grouped = Reshape((x.shape[0], self.groups, x.shape[1] // self.groups, *x.shape[2:]))(x)
+        y = Reshape(x.shape)(standardized(grouped, tuple(range(2, grouped.rank)), self.epsilon))
         return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
 

@@ -7,12 +7,14 @@ import pytest
 from tests.operators.cpu.run import check, lower, run
 
 from jumar.base import f32, type_of
-from jumar.ir import Graph, Node, constant, param
+from jumar.compiler import compile
+from jumar.ir import Graph, Node, constant, interpret, param
 from jumar.operators import (
     Add,
     ArgMax,
     ArgMin,
     Cast,
+    Conv,
     Exp,
     Fused,
     GroupNorm,
@@ -27,6 +29,7 @@ from jumar.operators import (
     ReduceMin,
     ReduceProd,
     ReduceSum,
+    Relu,
     Reshape,
     RmsNorm,
     Softmax,
@@ -177,3 +180,20 @@ def test_reductions_over_different_axes_are_not_one_nest() -> None:
     check(group([turned], square), normal(5, 5))
     wrong = Add()(square, Reshape((5, 1))(ReduceSum((0,))(square)))
     assert region_of([wrong]) is None
+
+
+@pytest.mark.parametrize("norm", [GroupNorm(1), GroupNorm(4), GroupNorm(16), InstanceNorm()])
+def test_group_and_instance_norm_between_convolutions_need_no_transpose(norm: GroupNorm | InstanceNorm) -> None:
+    """Channels last from the first convolution to the last: transposes for the graph's input and output only, and a norm is one step."""
+    x = param("x", type_of(normal(2, 3, 12, 10)))
+    w, v, c = constant(normal(16, 3, 3, 3)), constant(normal(16, 16, 3, 3)), constant(normal(16))
+    conv = Conv((1, 1), (1, 1), (1, 1), (1, 1))
+    y = Relu()(norm(conv(x, w), c, c))
+    graph = Graph("g", (x,), (conv(Relu()(norm(conv(y, v), c, c)), v),))
+    compiled = compile(graph)
+    assert compiled.graph is not None
+    assert sum(isinstance(n.op, Transpose) for n in compiled.graph.nodes) == 2
+    names = [s.name for s in compiled.program.steps]
+    assert sum("rsqrt" in n for n in names) == 2 and not any("transpose" in n and n != "transpose" for n in names), names
+    a = normal(2, 3, 12, 10)
+    np.testing.assert_allclose(compiled.instance(threads=1).run([a])[0], interpret(graph, [a])[0], rtol=1e-4, atol=2e-4)
