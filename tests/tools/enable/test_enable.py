@@ -197,11 +197,18 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
     assert "must be new, empty, or written by `jumar enable`, got a folder with other files" in refused(tmp_path, "small.onnx")
 
 
+def hear_interrupts() -> None:
+    """A shell starts what it puts into the background deaf to SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     small_network(tmp_path / "small.onnx")
     command = [sys.executable, "-m", "jumar.tools", "enable", "small.onnx", "--out", "out", "--runs", "1000000"]
     environment = {"PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path), "JUMAR_CACHE_DIR": str(tmp_path / "cache")}
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, preexec_fn=hear_interrupts
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("numerics"):
