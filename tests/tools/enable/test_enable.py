@@ -207,7 +207,13 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jumar.tools", "enable", "small.onnx", "--out", "out", "--runs", "1000000"]
     environment = {"PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path), "JUMAR_CACHE_DIR": str(tmp_path / "cache")}
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, preexec_fn=hear_interrupts
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
