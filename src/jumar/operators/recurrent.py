@@ -63,7 +63,9 @@ ACTIVATIONS: dict[str, Callable[[Array, float, float], Array]] = {
 class Recurrent(Composite):
     """What the three layers share.   directions: for each, whether it runs backward.   activations: the gates', direction by direction.
 
-    clip: where positive, inputs of activations stay within -clip..clip.   lengths: how many steps of each example count; past them
+    clip: where positive, inputs of activations stay within -clip..clip: of all of them, also the cell state's on its way into the last one of an
+    LSTM, for the standard says "applied to the input of activations" (ONNX Runtime leaves that one out, onnx's own reference evaluator
+    leaves out clip altogether).   lengths: how many steps of each example count; past them
     states are zero and the last state stands still.
     """
 

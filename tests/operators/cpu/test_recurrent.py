@@ -106,3 +106,21 @@ def test_steps_cut_by_hidden_units(op: type[Recurrent], monkeypatch: pytest.Monk
             layer = op(lists(op, len(backward)), backward)
             lengths = RNG.integers(0, shape[0] + 1, shape[1]).astype(np.int32)
             check(layer, *inputs(op, len(backward), shape, lengths, "float32", False), scale=4)
+
+
+def test_clip_bounds_the_input_of_every_activation_the_last_one_too() -> None:
+    """As the standard says: where the cell state grows past the bound, what goes into the last tanh does not."""
+    hidden, bound = 3, 0.5
+    x, w = np.ones((20, 1, 2), np.float32), np.full((1, 4 * hidden, 2), 3, np.float32)
+    r, bias = np.zeros((1, 4 * hidden, hidden), np.float32), np.zeros((1, 8 * hidden), np.float32)
+    zeros = np.zeros((1, 1, hidden), np.float32)
+    op = Lstm(lists(Lstm, 1), clip=bound)
+    arrays = [x, w, r, bias, np.full(1, 20, np.int32), zeros, zeros]
+    gate, c = 1 / (1 + np.exp(-bound)), 0.0
+    for _ in range(20):
+        c = gate * c + gate * np.tanh(bound)
+    assert c > bound
+    for y, h, cell in (op.reference(*arrays), run_layer(apply(op, *(param(f"p{i}", type_of(a)) for i, a in enumerate(arrays))), arrays)):
+        np.testing.assert_allclose(cell, c, rtol=1e-5)
+        np.testing.assert_allclose(h, gate * np.tanh(bound), rtol=1e-5)
+        np.testing.assert_allclose(y[-1], h, rtol=1e-6)

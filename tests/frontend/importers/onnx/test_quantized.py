@@ -77,6 +77,18 @@ CASES = [
     (MICROSOFT, "QLinearGlobalAveragePool", (IMAGE, *SCALED, f32(0.02), zero(100)), {}),
     (MICROSOFT, "QLinearGlobalAveragePool", (IMAGE, *SCALED, f32(0.02), zero(100)), {"channels_last": 1}),
     (MICROSOFT, "QLinearAveragePool", (IMAGE, *SCALED, f32(0.02), zero(100)), {"kernel_shape": [2, 2]}),
+    (MICROSOFT, "QLinearAveragePool", (IMAGE, *SCALED, f32(0.02), zero(100)), {"kernel_shape": [2, 3], "channels_last": 1}),
+    *(
+        (
+            MICROSOFT,
+            "QLinearConv",
+            (image, *SCALED, w, f32(0.01), zero(0, np.int8), f32(0.3), zero(128), *bias),
+            {**options, "channels_last": last},
+        )
+        for last, image in ((0, IMAGE), (1, u8(2, 6, 5, 3)))
+        for bias in ((), (rng.integers(-999, 999, 6).astype(np.int32),))
+        for w, options in ((i8(6, 3, 3, 3), {"pads": [1, 0, 1, 2], "strides": [2, 1]}), (i8(6, 1, 2, 2), {"group": 3, "dilations": [2, 1]}))
+    ),
     (MICROSOFT, "QLinearSoftmax", (A, *SCALED, f32(1 / 256), zero(0)), {"axis": -1, "opset": 13}),
     (MICROSOFT, "QLinearConcat", (*RESULT, A, *SCALED, u8(4, 2), f32(0.01), zero(5)), {"axis": 1}),
     (MICROSOFT, "QLinearWhere", (X > 0, A, *SCALED, u8(8), f32(0.03), zero(3), *RESULT), {}),
@@ -109,3 +121,51 @@ def test_quantized_operator_computes_what_onnx_runtime_does(domain, op, inputs, 
         assert (e.dtype, e.shape) == (a.dtype, a.shape)
         codes = e.dtype in (np.uint8, np.int8)
         np.testing.assert_allclose(a.astype(np.float64), e.astype(np.float64), rtol=0 if codes else 1e-5, atol=1 if codes else 1e-5)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("axes, keepdims", [((), 1), ((1,), 0), ((-1, 2), 1)])
+def test_qlinear_reduce_mean_is_the_mean_of_what_codes_stand_for(axes: tuple[int, ...], keepdims: int, target: str) -> None:
+    """ONNX Runtime names it, but has no kernel for CPUs to compare with."""
+    options = {"keepdims": keepdims, **({"axes": list(axes)} if axes else {})}
+    node = helper.make_node("QLinearReduceMean", ["x", "s", "z", "t", "u"], ["y"], domain=MICROSOFT, **options)
+    numbers = {"s": SCALED[0], "z": SCALED[1], "t": RESULT[0], "u": RESULT[1]}
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.UINT8, shape) for n, shape in (("x", IMAGE.shape), ("y", None)))
+    graph = helper.make_graph([node], "one", [x], [y], [onnx.numpy_helper.from_array(a, n) for n, a in numbers.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13), helper.make_opsetid(MICROSOFT, 1)], ir_version=8)
+    mean = ((IMAGE.astype(np.float64) - 120) * 0.02).mean(axis=axes or None, keepdims=bool(keepdims))
+    expected = np.clip(np.rint(mean / 0.05) + 100, 0, 255)
+    actual = jumar.load(model, target=target)(IMAGE)
+    assert actual.dtype == np.uint8 and actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, atol=1)
+
+
+@pytest.mark.parametrize("weights", [np.int8, np.uint8])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_lstm_of_quantize_dynamic_is_the_lstm_of_its_weights(weights: Any, per_channel: bool) -> None:
+    """ONNX Runtime rounds x and the state to 8 bits as well, so it is as far from the model as that."""
+    seq, batch, depth, hidden, dirs = 5, 2, 6, 4, 2
+    draw = np.random.default_rng(3)
+    least = -64 if weights == np.int8 else 64
+    codes = {n: draw.integers(least, least + 128, (dirs, d, 4 * hidden)).astype(weights) for n, d in (("w", depth), ("r", hidden))}
+    scale = draw.uniform(0.004, 0.008, (dirs, 4 * hidden) if per_channel else (dirs,)).astype(np.float32)
+    zero_point = np.full(scale.shape, 0 if weights == np.int8 else 128, weights)
+    arrays = {**codes, "b": draw.uniform(-0.1, 0.1, (dirs, 8 * hidden)).astype(np.float32), "s": scale, "z": zero_point}
+    names = ["x", "w", "r", "b", "", "", "", "", "s", "z", "s", "z"]
+    options = {"direction": "bidirectional", "hidden_size": hidden}
+    x = draw.standard_normal((seq, batch, depth)).astype(np.float32)
+
+    def made(node: Any, initial: dict[str, Any]) -> Any:
+        ports = [helper.make_tensor_value_info("x", 1, x.shape)], [helper.make_tensor_value_info(n, 1, None) for n in ("y", "h", "c")]
+        graph = helper.make_graph([node], "one", *ports, [onnx.numpy_helper.from_array(a, n) for n, a in initial.items()])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14), helper.make_opsetid(MICROSOFT, 1)], ir_version=8)
+
+    quantized = made(helper.make_node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain=MICROSOFT, **options), arrays)
+    spread = [v.reshape(dirs, 1, -1) for v in (scale, zero_point.astype(np.float32))]
+    floats = {n: np.ascontiguousarray(((c - spread[1]) * spread[0]).astype(np.float32).transpose(0, 2, 1)) for n, c in codes.items()}
+    plain = made(helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], **options), {**floats, "b": arrays["b"]})
+    actual = jumar.load(quantized).run(None, {"x": x})
+    for a, e in zip(actual, ort.InferenceSession(plain.SerializeToString()).run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-5)
+    for a, e in zip(actual, ort.InferenceSession(quantized.SerializeToString()).run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(a, e, atol=0.05)

@@ -204,6 +204,19 @@ def qlinear_conv(
 
 
 # ------------------------------------------------------------------------------------------ ONNX Runtime's own operators
+@rule("QLinearConv", domain=MICROSOFT)
+def qlinear_conv_of_onnx_runtime(t: Trace, n: OnnxNode, x: Value, *others: Value) -> Node:
+    """The standard's, but that with channels_last x and y are [n, *spatial, c]; the filters never are."""
+    given = [*others, *[None] * (8 - len(others))]
+    if not n.attribute("channels_last", 0):
+        result: Node = qlinear_conv(t, n, x, *given)
+        return result
+    image = t.node(x)
+    last = image.rank - 1
+    y = qlinear_conv(t, n, transpose(image, (0, last, *range(1, last))), *given)
+    return transpose(y, (0, *range(2, last + 1), 1))
+
+
 def dequantized(t: Trace, value: Value, scale: Value, zero: Value) -> Node:
     """The numbers that codes stand for, one scale for all."""
     zeros = () if zero is None else (_lone(t.node(zero)),)
@@ -263,6 +276,12 @@ def _softmax(t: Trace, n: OnnxNode, x: Node) -> Node:
     return reshape(Softmax(1)(reshape(x, (rows, x.type.size // max(rows, 1)))), x.shape)
 
 
+def _mean(t: Trace, n: OnnxNode, x: Node) -> Node:
+    axes = n.attribute("axes", ()) or tuple(range(x.rank))
+    return ReduceMean(tuple(axes), keepdims=bool(n.attribute("keepdims", 1)))(x)
+
+
+_qlinear("QLinearReduceMean", _mean)
 _qlinear("QLinearSigmoid", lambda t, n, x: Sigmoid()(x))
 _qlinear("QLinearLeakyRelu", lambda t, n, x: LeakyRelu(n.attribute("alpha", 0.01))(x))
 _qlinear("QLinearGlobalAveragePool", _average)

@@ -8,9 +8,9 @@ from jumar.base import i32
 from jumar.frontend.importers.onnx.node import OnnxNode
 from jumar.frontend.importers.onnx.rule import rule
 from jumar.frontend.importers.onnx.trace import Trace
-from jumar.frontend.importers.onnx.value import Tensor
+from jumar.frontend.importers.onnx.value import Tensor, Traced
 from jumar.ir import Node, constant
-from jumar.operators import Activation, Gru, Lstm, Recurrent, Rnn, cast, transpose
+from jumar.operators import Activation, Dequantize, Gru, Lstm, Recurrent, Rnn, cast, reshape, transpose
 
 DEFAULTS: dict[str, tuple[float | None, float | None]] = {  # alpha and beta, where an activation has them
     "Relu": (None, None), "Tanh": (None, None), "Sigmoid": (None, None), "Softsign": (None, None), "Softplus": (None, None),
@@ -74,6 +74,24 @@ def gru(
     t: Trace, n: OnnxNode, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None, lengths: Tensor | None, h: Tensor | None
 ) -> tuple[Node, ...]:
     return _layer(t, n, Gru, x, w, r, b, lengths, [h], [], {"linear_before_reset": bool(n.attribute("linear_before_reset", 0))})
+
+
+@rule("DynamicQuantizeLSTM", domain="com.microsoft")
+def dynamic_quantize_lstm(
+    t: Trace, n: OnnxNode, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None, lengths: Tensor | None, h: Tensor | None, c: Tensor | None,
+    peepholes: Tensor | None, w_scale: Tensor, w_zero: Tensor, r_scale: Tensor, r_zero: Tensor,
+) -> tuple[Node, ...]:  # fmt: skip
+    """What `quantize_dynamic` makes of an LSTM: weights as codes, [dirs, input, 4h] rather than [dirs, 4h, input].
+
+    x and the state stay floats here; ONNX Runtime rounds them to 8 bits at every step, so its results are a little further from the model's.
+    """
+    whole = []
+    for codes, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero)):
+        numbers = [t.node(v) for v in (scale, zero)]
+        spread = [reshape(v, (v.shape[0], 1, 1 if v.rank == 1 else v.shape[1])) for v in numbers]
+        whole.append(Traced(transpose(Dequantize()(t.node(codes), *spread), (0, 2, 1))))
+    options = {"input_forget": bool(n.attribute("input_forget", 0))}
+    return _layer(t, n, Lstm, x, whole[0], whole[1], b, lengths, [h, c], [peepholes], options)
 
 
 @rule("LSTM")
