@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from jumar.base import TensorType, f32
+from jumar.base import CompileError, TensorType, f32
 from jumar.compiler import lower, optimize
+from jumar.compiler.rules import Table, apply_rules, rule
 from jumar.device import host
 from jumar.ir import Graph, Node, constant, param
 from jumar.operators import Add, Mul, Pow, ReduceMean, Relu, Slice, Softmax, Tanh
@@ -62,3 +63,12 @@ def test_slices_of_slices_are_walked_once() -> None:
         n = y.shape[1]
         y = Pow()(Slice((0, 0), (8, n - 1), (1, 1))(y), Slice((0, 1), (8, n), (1, 1))(y))
     assert axes_of(y.type.size, [y], {x}) == (8, 88)
+
+
+def test_rules_that_undo_each_other_are_our_bug() -> None:
+    table: Table = {}
+    swap = rule(table, Add)
+    swap(lambda node: Add()(*node.inputs[::-1]))
+    x, y = (param(name, TensorType((2,), f32)) for name in "xy")
+    with pytest.raises(CompileError, match=r"rules: add must come to an end, and goes on .*: this is our bug"):
+        apply_rules(Graph("swap", (x, y), (Add()(x, y),)), table)

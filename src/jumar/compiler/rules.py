@@ -60,8 +60,14 @@ def apply_rules(graph: Graph, table: Table, *, max_rounds: int = 32) -> tuple[Gr
         before = sum(hits.values())
         graph = _round(graph, table, hits)
         if sum(hits.values()) == before:
-            break
-    return graph, hits
+            return graph, hits
+    raise CompileError(
+        f"rules: they must come to an end, and go on after {max_rounds} rounds ({_busiest(hits)}): this is our bug", code="our-bug"
+    )
+
+
+def _busiest(hits: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in hits.most_common(3))
 
 
 def _round(graph: Graph, table: Table, hits: Counter[str]) -> Graph:
@@ -76,6 +82,10 @@ def _round(graph: Graph, table: Table, hits: Counter[str]) -> Graph:
             if new is None:
                 break
             current = new
+        else:
+            raise CompileError(
+                f"rules: {node.op.name} must come to an end, and goes on ({_busiest(hits)}): this is our bug", loc=node.loc, code="our-bug"
+            )
         if node in single:
             alone.add(current)
         return current
