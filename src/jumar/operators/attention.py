@@ -204,7 +204,7 @@ class LinearAttention(Composite):
     gated: bool = True
     delta: bool = True
     signature = (
-        "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h, t, d or 1]?, beta[b, h, t, 1]?"
+        "q[b, hq, t, d], k[b, h, t, d], v[b, h, t, e], state[b, h, d, e], g[b, h or 1, t, d or 1]?, beta[b, h or 1, t, 1]?"
         " -> y[b, hq, t, e], last[b, h, d, e]"
     )
     samples = (
@@ -219,9 +219,11 @@ class LinearAttention(Composite):
             raise OpError(f"linear_attention: inputs must be {4 + self.gated + self.delta}, got {len(types)}", code="operand-count")
         if not state.dims[1] or q.dims[1] % state.dims[1]:
             raise OpError(f"linear_attention: heads of q must be a multiple of {state.shape[1]}, got {q}", code="dimension-mismatch")
-        decays = [(*state.shape[:2], q.shape[2], d) for d in (1, q.shape[3])]
-        if self.gated and rest[0].shape not in decays:
-            raise OpError(f"linear_attention: g must be [b, h, t, d or 1], got {rest[0]} for {q}", code="dimension-mismatch")
+        each = (*state.shape[:2], q.shape[2], q.shape[3])
+        apart = [(r.shape[0], r.shape[2]) != (each[0], each[2]) or broadcast(self.name, each, r.shape) != each for r in rest]
+        if any(apart) or (self.delta and rest[-1].shape[3] != 1):
+            what = f"linear_attention: g and beta must be [b, h or 1, t, d or 1], got {', '.join(map(str, rest))} for {q}"
+            raise OpError(what, code="dimension-mismatch")
         return q.with_shape((*q.shape[:3], v.shape[3])), state
 
     def reference(self, *arrays: Array) -> tuple[Array, Array]:
