@@ -109,7 +109,7 @@ class Instance:
         self._inputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.inputs]
         self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.outputs]
         self._output_nbytes = [(p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for p in program.outputs]
-        self._recycler = Recycler()
+        self._recycler = Recycler(kept=2 * len(program.outputs))  # of the results of two calls: one may still be read
         self._segments = _segments(program)
         self._host: list[Callable[..., Any]] = []
         for step in program.host_steps:
