@@ -86,3 +86,13 @@ def test_what_was_put_in_pieces_is_read_as_one(tmp_path: Path) -> None:
         store.put("ab", *parts)
         assert b"".join(parts) == store.get("ab")
         assert checksum(*parts) == checksum(b"".join(parts))
+
+
+def test_what_is_put_later_is_there_for_whoever_asks(tmp_path: Path) -> None:
+    body = np.random.default_rng(0).bytes(20_000_000)
+    store = Store(tmp_path)
+    store.put_later("ab", body)
+    assert body == store.get("ab")
+    store.put_later("ac", body)
+    found = store.view("ac")
+    assert found is not None and body == bytes(found)

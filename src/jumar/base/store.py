@@ -28,6 +28,7 @@ _LARGE = 1 << 20
 _SWEEP_EVERY_NBYTES = 256 << 20
 _TOUCH_AFTER_S = 3600.0  # an entry that was read within the hour needs no newer time for the LRU order
 _written: dict[Path, int] = {}
+_writing: dict[Path, threading.Thread] = {}
 _lock = threading.Lock()
 
 
@@ -45,6 +46,7 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """The bytes of `key`, or None."""
         path = self.path(key)
+        self._settle(path)
         try:
             raw = path.read_bytes()
         except OSError:
@@ -62,6 +64,7 @@ class Store:
     def view(self, key: str) -> memoryview | None:
         """The bytes of `key`, or None, mapped instead of read: for entries of many megabytes."""
         path = self.path(key)
+        self._settle(path)
         try:
             with path.open("rb") as file:
                 raw = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -99,6 +102,24 @@ class Store:
                 _written[self.folder] = 0
         if due:
             self.sweep()
+
+    def put_later(self, key: str, *parts: bytes | memoryview) -> None:
+        """`put` beside whatever comes next: a hundred megabytes take half a second.   Whoever reads the key waits, and so does the end of the process."""
+        path = self.path(key)
+
+        def write() -> None:
+            try:
+                self.put(key, *parts)
+            finally:
+                _writing.pop(path, None)
+
+        _writing[path] = thread = threading.Thread(target=write, name="jumar-store")
+        thread.start()
+
+    def _settle(self, path: Path) -> None:
+        writing = _writing.get(path)
+        if writing is not None and writing.is_alive():
+            writing.join()
 
     def sweep(self) -> None:
         """Removes the least recently used entries until the folder is under nine tenths of its cap, and old temporary files."""

@@ -195,7 +195,7 @@ class PlanStore:
         except (ImportFault, TypeError):
             return
         if raw is not None:
-            self.store.put(stage.key, *raw)
+            self.store.put_later(stage.key, *raw)
 
     def _write(self, stage: Stage) -> list[bytes | memoryview] | None:
         blobs: list[tuple[str, Any, list[bytes | memoryview]]] = []
