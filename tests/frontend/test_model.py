@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import array
+import copy
+import ctypes
+import pickle
 import subprocess
 import sys
 import threading
@@ -15,7 +18,7 @@ import pytest
 from tests.frontend.build import model
 
 import jumar
-from jumar.base import ImportFault, f32, i64
+from jumar.base import ImportFault, bf16, f32, i64, recording
 
 TEXT = "g (float[batch, 3] x, float[batch, 3] scale, int64[1] k) => (float[batch, 3] y, int64[1] l) { y = Mul(x, scale) \n l = Add(k, k) }"
 
@@ -70,6 +73,81 @@ def test_anything_that_holds_an_array_is_taken(m: Any) -> None:
         else:
             y, _ = m(given, X, [4])
             np.testing.assert_array_equal(y, X * X)
+
+
+class Tensor(Dlpack):
+    """A tensor of PyTorch as far as it is asked: bfloat16, or one that wants gradients."""
+
+    def __init__(self, held: Any, *, requires_grad: bool = False, code: int = 4) -> None:
+        super().__init__(held)
+        self.requires_grad = requires_grad
+        self.code = code
+        self.device = "cpu"
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        capsule = self.held.view(np.uint16).__dlpack__()
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        at = pointer_of(capsule, b"dltensor")
+        assert at is not None
+        ctypes.c_uint8.from_address(at + 20).value = self.code
+        return capsule
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+def test_bfloat16_is_taken_over_dlpack() -> None:
+    twice = jumar.load(model("g (bfloat16[n] x) => (bfloat16[n] y) { y = Add(x, x) }"), target="interpreter")
+    x = np.array([1.5, -2, 1024], bf16.numpy)
+    y = twice(Tensor(x))
+    assert y.dtype == bf16.numpy and y.astype(np.float32).tolist() == [3, -4, 2048]
+    assert x.astype(np.float32).tolist() == [1.5, -2, 1024]
+    assert fault(lambda: twice(Tensor(x, code=99))).code == "input-kind"
+
+
+def test_a_tensor_that_wants_gradients_says_how_to_give_it(m: Any) -> None:
+    error = fault(lambda: m(Tensor(X, requires_grad=True), X, K))
+    assert error.code == "input-kind" and error.hint == "x.detach()"
+
+
+@pytest.mark.parametrize("target", ["gpu", "npu", "cuda", "GPU", "quantum"])
+def test_a_target_that_is_no_processor_lists_those_that_are(target: str) -> None:
+    error = fault(lambda: jumar.load(model(TEXT), target=target))
+    assert "target='cpu'" in error.hint and "did you mean" not in error.hint
+    assert fault(lambda: jumar.load(model(TEXT), target="cpus")).hint == "did you mean cpu?"
+
+
+def test_outputs_that_are_not_as_declared_are_noted_once() -> None:
+    for declared, odd in (("float[n, 99]", True), ("float[n]", True), ("float[2, m]", False), ("float[n, 3]", False)):
+        m = jumar.load(model(f"g (float[n, 3] x) => ({declared} y) {{ y = Neg(x) }}"), target="interpreter")
+        with recording() as record:
+            for _ in range(2):
+                m(X)
+        assert [e.facts["output"] for e in record.events if e.name == "output-declared"] == ["y"] * odd
+        assert len(m.warnings) == odd and all("output 'y'" in w and "[2, 3]" in w for w in m.warnings)
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "proto"])
+def test_a_model_is_pickled_by_its_path_or_its_bytes(kind: str, tmp_path: Path) -> None:
+    proto = model("g (float[n, 3] x) => (float[n, 3] y) { y = Neg(x) }")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    source = {"path": path, "bytes": path.read_bytes(), "proto": proto}[kind]
+    m = jumar.load(source, target="interpreter", threads=1, dims={"n": 2})
+    before = pickle.dumps(m)
+    m(X)
+    again = pickle.loads(pickle.dumps(m))
+    for other in (again, pickle.loads(before), copy.copy(m), copy.deepcopy(m)):
+        np.testing.assert_array_equal(other(X), -X)
+        assert other.dims == {"n": 2} and str(other) == str(m)
+    if kind == "path":
+        path.write_bytes(model("g (float[n, 3] x) => (float[n, 3] y) { y = Abs(x) }").SerializeToString())
+        assert fault(lambda: pickle.loads(before)).code == "file-changed"
+        path.unlink()
+        assert fault(lambda: pickle.loads(before)).code == "file-missing"
 
 
 def test_a_wrong_name_is_named_with_the_nearest(m: Any) -> None:

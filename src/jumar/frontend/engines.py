@@ -82,12 +82,19 @@ def _host_function(op: str) -> Callable[..., Any]:
 
 Engine = Interpreter | Cpu
 ENGINES: dict[str, Callable[[int], Engine]] = {"interpreter": Interpreter, "cpu": Cpu}
+OTHER_DEVICES = ("gpu", "npu", "tpu", "xpu", "mps", "cuda", "rocm", "metal", "vulkan", "ascend")
 
 
 def engine(target: str, threads: int) -> Engine:
     """The engine of a target."""
     if target not in ENGINES:
         raise ImportFault(
-            f"load: target must be one of {', '.join(ENGINES)}, got {target!r}", hint=nearest(target, list(ENGINES)), code="target-unknown"
+            f"load: target must be one of {', '.join(ENGINES)}, got {target!r}", hint=_target_hint(target), code="target-unknown"
         )
     return ENGINES[target](threads)
+
+
+def _target_hint(target: str) -> str:
+    """A misspelt name is put right; another device is no misspelling: `gpu` is as near to `cpu` as `cup` is."""
+    near = "" if target.lower() in OTHER_DEVICES else nearest(target, list(ENGINES))
+    return near or "models run on the processor that this is (target='cpu') or, slowly, in NumPy (target='interpreter')"

@@ -5,12 +5,14 @@ In: the arguments of a call and the model's ports.  Out: one tree for each port,
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, ImportFault, TensorType, dtype_of, nearest, str_, type_of
+from jumar.base import Array, ImportFault, TensorType, bf16, dtype_of, nearest, str_, type_of
 from jumar.frontend.importers.onnx.port import Port
 from jumar.frontend.importers.onnx.value import as_array
 
@@ -96,12 +98,65 @@ def _from_dlpack(model: str, port: Port, value: Any) -> Array:
     try:
         return np.from_dlpack(value)
     except (RuntimeError, BufferError, TypeError, AttributeError) as error:
-        if hasattr(value, "__array__"):
+        found, why = _from_dlpack_bf16(value), error
+        if found is not None:
+            return found
+    if not getattr(value, "requires_grad", False) and hasattr(value, "__array__"):
+        try:
             return np.asarray(value)
-        raise ImportFault(
-            f"{model}: input {port.name!r} must lie in memory that NumPy can read, got {type(value).__name__}: {error}",
-            hint="move it to the CPU first", code="input-kind",
-        ) from error  # fmt: skip
+        except (RuntimeError, TypeError, ValueError):
+            pass  # the first error says more
+    raise ImportFault(
+        f"{model}: input {port.name!r} must lie in memory that NumPy can read, got {type(value).__name__}: {why}",
+        hint=_tensor_hint(port, value), code="input-kind",
+    ) from why  # fmt: skip
+
+
+def _tensor_hint(port: Port, value: Any) -> str:
+    if getattr(value, "requires_grad", False):
+        return f"{port.name}.detach()"
+    device = str(getattr(value, "device", "")).partition(":")[0]
+    return {"": "move it to the CPU first", "cpu": "give it as a NumPy array"}.get(device, f"{port.name}.cpu()")
+
+
+class _DlTensor(ctypes.Structure):
+    """The head of DLPack's DLManagedTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_kind", ctypes.c_int32), ("device", ctypes.c_int32), ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Capsule:
+    """What NumPy asks for memory."""
+
+    held: Any
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.held
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (DL_CPU, 0)
+
+
+DL_CPU, DL_UINT, DL_BFLOAT = 1, 1, 4
+
+
+def _from_dlpack_bf16(value: Any) -> Array | None:
+    """An array of bfloat16, of which NumPy knows nothing: its numbers are taken as uint16 and then seen as what they are.   None: it is none."""
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    try:
+        capsule = value.__dlpack__()
+        head = ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(_DlTensor)).contents
+        if (head.device_kind, head.code, head.bits, head.lanes) != (DL_CPU, DL_BFLOAT, 16, 1):
+            return None
+        head.code = DL_UINT
+        return np.from_dlpack(_Capsule(capsule)).view(bf16.numpy)
+    except (RuntimeError, BufferError, TypeError, ValueError, AttributeError):  # the caller says what NumPy said
+        return None
 
 
 def _checked(model: str, port: Port, array: Array, dims: dict[str, tuple[int, str]]) -> Array:

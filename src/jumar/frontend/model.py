@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, ImportFault, TensorType, nearest
-from jumar.frontend.engines import Engine, Native, engine
+from jumar.base import Array, ImportFault, TensorType, during, event, nearest
+from jumar.frontend.engines import ENGINES, Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
 from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
@@ -82,12 +82,12 @@ class Source:
         if self.path is not None and raw is None:
             raw = read_path(self.path)
             if self.hash and content_hash(raw) != self.hash:
-                raise self._changed("file")
+                raise self.changed("file")
         proto = self.proto if raw is None else parse_model(raw, self.name)
         self.raw = None
         found = read_model(proto, self.name, self.folder, len(raw or b""))
         if self.data and data_hashes(found.reader.files, self.folder) != self.data:
-            raise self._changed("external data")
+            raise self.changed("external data")
         check_supported(found.graph)
         return found
 
@@ -96,7 +96,21 @@ class Source:
         """Where external data may lie; None for a model from memory."""
         return Path(self.path).resolve().parent if self.path else None
 
-    def _changed(self, what: str) -> ImportFault:
+    def content(self) -> bytes:
+        """The bytes of a model from memory."""
+        with self.lock:
+            raw = self.raw
+            if raw is not None:
+                return raw
+            try:
+                return bytes((self.proto if self.proto is not None else self.file.proto).SerializeToString())
+            except ValueError as error:  # protobuf ends at 2 GiB
+                raise ImportFault(
+                    f"{self.name}: model from memory must be below 2 GiB to be pickled: {error}", hint="load it by its path", code="memory"
+                ) from error
+
+    def changed(self, what: str) -> ImportFault:
+        """What is raised where a model is no longer what it was."""
         return ImportFault(
             f"{self.name}: {what} must stay as it was when the model was loaded, and has changed", hint="load it again", code="file-changed"
         )
@@ -123,6 +137,7 @@ class Model:
         self._names = tuple(p.name for p in face.inputs)
         self._by_position = not any(p.has_default for p in face.inputs)
         self._straight: dict[Any, Straight] = {}  # what calls of types met before may do at once
+        self._odd: list[str] = []  # what runs found odd about the file
 
     # ---- running ----
 
@@ -170,11 +185,25 @@ class Model:
         names, trees = self._trees(feeds)
         evaluator = self._evaluator(names)
         results = evaluator(*trees)
+        self._compare(results)
         if len(names) == len(self._names) and all(isinstance(t, np.ndarray) for t in trees):
             straight = evaluator.straight(trees)
             if straight and len(self._straight) < MAX_STAGES:
                 self._straight[tuple([(t.shape, t.dtype) for t in trees])] = straight
         return results
+
+    def _compare(self, results: Sequence[Any]) -> None:
+        """Notes outputs that are not what the file declares; what was computed is right, and whoever relies on the file is not."""
+        for port, result in zip(self.outputs, results, strict=True):
+            if port.kind != "tensor" or port.shape is None or not isinstance(result, np.ndarray):
+                continue
+            sizes = [d if isinstance(d, int) else None for d in port.shape]
+            if len(sizes) == result.ndim and all(d in (None, size) for d, size in zip(sizes, result.shape, strict=True)):
+                continue
+            what = f"{self.name}: output {port.name!r} must be as the file declares it, {port}, got the shape {list(result.shape)}"
+            if not any(w.startswith(f"{self.name}: output {port.name!r} ") for w in self._odd):
+                self._odd.append(what)
+                event("output-declared", model=self.name, output=port.name, shape=result.shape)
 
     def _trees(self, feeds: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
         met = {name: (size, "dims=") for name, size in self.dims.items()}
@@ -246,8 +275,21 @@ class Model:
     def clone(self) -> Model:
         """Another model on the same weights and compiled code."""
         copy = Model(self._source, self._face, self._engine, self.dims)
-        copy._evaluators, copy._lock, copy._straight = self._evaluators, self._lock, self._straight
+        copy._evaluators, copy._lock, copy._straight, copy._odd = self._evaluators, self._lock, self._straight, self._odd
         return copy
+
+    def __copy__(self) -> Model:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.clone()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps: the file's path, or the model's bytes, and how it was loaded; another process compiles it again, or finds it in the cache."""
+        source, found = self._source, self._engine
+        target = next(name for name, kind in ENGINES.items() if type(found) is kind)
+        kept: str | bytes = os.path.abspath(source.path) if source.path is not None else source.content()
+        return _reopen, (kept, self.name, self._face.hash, target, found.threads, self.dims)
 
     def input_types(self, dims: Mapping[str, int] | None = None) -> dict[str, TensorType]:
         """Types of the inputs with numbers for the free dimensions."""
@@ -268,8 +310,9 @@ class Model:
 
     @property
     def warnings(self) -> list[str]:
-        """What was odd about the file, as far as it has been read."""
-        return list(self._source.file.reader.warnings) if "file" in self._source.__dict__ else []
+        """What was odd about the file, as far as it has been read and run."""
+        read = self._source.file.reader.warnings if "file" in self._source.__dict__ else []
+        return [*read, *self._odd]
 
     def _structure(self, dims: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
         sizes = self.dims | _checked_dims(self.name, self.inputs, dims)
@@ -329,6 +372,17 @@ def load(
     found = engine(target, threads or 0)
     place, face = _open(source)
     return Model(place, face, found, dims or {})
+
+
+def _reopen(kept: str | bytes, name: str, hash_: str, target: str, threads: int, dims: Mapping[str, int]) -> Model:
+    """The model that was pickled; an ImportFault where its file is gone or is another one by now."""
+    with during(f"loading the pickled model {name}"):
+        place, face = _open(kept)
+        if isinstance(kept, bytes):
+            place.name = name
+        elif hash_ and face.hash and hash_ != face.hash:
+            raise place.changed("file")
+        return Model(place, face, engine(target, threads), dims)
 
 
 def _open(source: Any) -> tuple[Source, Face]:

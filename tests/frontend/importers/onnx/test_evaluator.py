@@ -9,8 +9,9 @@ import pytest
 from tests.frontend.build import model
 
 import jumar
-from jumar.base import ImportFault
+from jumar.base import ImportFault, recording
 from jumar.frontend.importers.onnx import evaluator, trace
+from jumar.frontend.importers.onnx.rules import control
 
 TARGETS = ["interpreter", "cpu"]
 
@@ -121,6 +122,38 @@ def test_a_loop_runs_as_often_as_its_input_says(target: str, traces: list[str]) 
         assert rows.shape == (count, 3) if count else rows.shape[0] == 0
         if count:
             np.testing.assert_allclose(rows, np.stack(expected))
+
+
+ENDLESS = """g (float[n] x) => (float[n] y) {
+    go = Constant<value = bool {1}>()
+    most = Constant<value = int64 {9223372036854775807}>()
+    y = Loop(TRIPS, CONDITION, x) <body = b (int64 i, bool c, float[n] v) => (bool d, float[n] w) {
+        w = Neg(v)
+        one = Constant<value = bool {1}>()
+        d = Identity(NEXT)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("trips", ["", "most"])
+@pytest.mark.parametrize("condition", ["", "go"])
+@pytest.mark.parametrize("following", ["c", "one", "go"])
+def test_a_loop_that_nothing_can_end_is_refused_at_once(trips: str, condition: str, following: str) -> None:
+    text = ENDLESS.replace("TRIPS", trips or '""').replace("CONDITION", condition or '""').replace("NEXT", following)
+    with pytest.raises(ImportFault) as caught:
+        jumar.load(model(text), target="interpreter")(arange(3))
+    assert caught.value.code == "loop-endless" and "Loop" in str(caught.value.loc)
+
+
+def test_a_long_loop_says_which_it_is(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(control, "LONG_ITERATIONS", 50)
+    m = jumar.load(model(LOOP), target="interpreter")
+    with recording() as record:
+        m(np.int64(40), arange(3))
+        assert not m.warnings and not caplog.messages
+        m(np.int64(100), arange(3))
+    assert {e.facts["iterations"] for e in record.events if e.name == "loop-long"} == {50}
+    assert "goes on after 50 iterations" in m.warnings[0] and caplog.messages == m.warnings
 
 
 @pytest.mark.parametrize("target", TARGETS)

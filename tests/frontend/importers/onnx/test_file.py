@@ -134,6 +134,27 @@ def test_nan_in_weights_is_noted() -> None:
     assert "1 NaN in 'w'" in m.warnings[0]
 
 
+def test_texts_that_are_no_utf8_are_read_or_refused_wherever_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUMAR_CACHE", "1")  # the face of a model goes through JSON
+    monkeypatch.setenv("JUMAR_CACHE_DIR", str(tmp_path))
+    proto = model("zza (float[zzb] zzc) => (float[zzb] zzd) { zze = Mul(zzc, zzf) \n zzd = LeakyRelu<alpha = 0.5>(zze) }")
+    proto.graph.initializer.append(numpy_helper.from_array(np.array([np.nan], np.float32), "zzf"))
+    proto.graph.node[0].name, proto.graph.node[1].name, proto.graph.doc_string, proto.producer_name = "zzg", "zzh", "zzi", "zzj"
+    proto.graph.value_info.append(onnx.helper.make_tensor_value_info("zze", 1, ["zzb"]))
+    proto.metadata_props.add(key="zzk", value="zzl")
+    raw = proto.SerializeToString()
+    names = [f"zz{c}".encode() for c in "abcdefghijkl"] + [b"alpha", b"LeakyRelu", b"zz"]
+    assert all(name in raw for name in names)
+    for name in names:
+        bad = raw.replace(name, b"\xff\xfe" + name[2:])
+        if name == b"LeakyRelu":
+            assert "\\xff\\xfe" in fault(bad, np.ones(1, np.float32)).what
+            continue
+        m = jumar.load(bad, target="interpreter")
+        m(np.ones(1, np.float32))
+        assert str(m) and m.warnings, name
+
+
 def test_a_model_larger_than_memory_is_refused_with_the_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model(PLAIN).SerializeToString())

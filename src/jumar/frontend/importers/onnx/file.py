@@ -202,7 +202,7 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
     reader = TensorReader(name, folder)
     total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto) if t.data_location == 1)
     check_memory(name, total)
-    context = Context(name, opsets, functions, reader)
+    context = Context(name, opsets, functions, reader, reader.warn)
     graph = read_graph(proto.graph, context)
     ports = tuple(port_of(i, has_default=text_of(i.name) in graph.weights) for i in proto.graph.input)
     return OnnxFile(name, proto, graph, ports, tuple(port_of(o) for o in proto.graph.output), opsets, total, reader)
@@ -242,7 +242,7 @@ class TensorReader:
         if proto.DESCRIPTOR.name == "SparseTensorProto":
             return dense(proto, self)
         array = self._external(proto) if proto.data_location == 1 else decode_tensor(proto)
-        self._warn_nan(array, proto.name)
+        self._warn_nan(array, text_of(proto.name))
         return array
 
     def external_nbytes(self, proto: Any) -> int:
@@ -258,14 +258,14 @@ class TensorReader:
             with open(path, "rb") as file:
                 file.seek(offset)
                 raw = file.read(nbytes)
-        return np.asarray(decode_raw(raw, dtype, tuple(proto.dims), f"tensor {proto.name!r}"))
+        return np.asarray(decode_raw(raw, dtype, tuple(proto.dims), f"tensor {text_of(proto.name)!r}"))
 
     def _range(self, proto: Any) -> tuple[Path, int, int]:
         """File, offset and length of external data, checked against each other."""
-        what = f"{self.model}: external data of tensor {proto.name!r}"
+        what = f"{self.model}: external data of tensor {text_of(proto.name)!r}"
         entries = {text_of(e.key): text_of(e.value) for e in proto.external_data}
         location = entries.get("location", "")
-        size = check_dims(tuple(proto.dims), f"tensor {proto.name!r}")
+        size = check_dims(tuple(proto.dims), f"tensor {text_of(proto.name)!r}")
         dtype = dtype_of_onnx(proto.data_type)
         if dtype.kind == "s":
             raise ImportFault(f"{what} must not be strings, got {dtype}", code="external-data")
@@ -314,6 +314,13 @@ class TensorReader:
                 raise ImportFault(f"{what} must be a regular file, got {location!r}", code="external-data")
             self.files[location] = status.st_size
         return self.files[location]
+
+    def warn(self, what: str) -> bool:
+        """Notes what is odd about the model, once; says whether it is new."""
+        if what in self.warnings:
+            return False
+        self.warnings.append(what)
+        return True
 
     def _warn_nan(self, array: Array, name: str) -> None:
         """NaN in weights is noted, not refused: some exporters leave it in values that nobody reads."""

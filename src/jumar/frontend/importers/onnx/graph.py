@@ -26,6 +26,7 @@ class Context:
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str, str], Any]
     read_tensor: Callable[[Any], Array]
+    warn: Callable[[str], bool]
     attributes: Mapping[str, Any] = field(default_factory=dict)  # of the function call that this graph is the body of
     in_function: bool = False
 
@@ -106,7 +107,7 @@ def _build(
 ) -> OnnxGraph:  # fmt: skip
     if depth > MAX_DEPTH:
         raise ImportFault(
-            f"{context.file}: graphs must be nested at most {MAX_DEPTH} deep, got more at {proto.name!r}", code="graph-nesting"
+            f"{context.file}: graphs must be nested at most {MAX_DEPTH} deep, got more at {text_of(proto.name)!r}", code="graph-nesting"
         )
     makers: dict[str, int] = {}
     given = frozenset(inputs) | frozenset(weights)

@@ -108,7 +108,7 @@ def decode_attribute(proto: Any, read_tensor: Callable[[Any], Array]) -> Any:
             return proto.tp
         case 14:
             return tuple(proto.type_protos)
-    raise ImportFault(f"onnx: type of attribute {proto.name!r} must be one of 1 to 14, got {proto.type}", code="attribute-type")
+    raise ImportFault(f"onnx: type of attribute {text_of(proto.name)!r} must be one of 1 to 14, got {proto.type}", code="attribute-type")
 
 
 def check_dims(dims: tuple[int, ...], what: str) -> int:
@@ -132,7 +132,7 @@ _FIELD = {
 
 def decode_tensor(proto: Any) -> Array:
     """The array of a TensorProto whose data lies in the file."""
-    what = f"tensor {proto.name!r}" if proto.name else "a tensor"
+    what = f"tensor {text_of(proto.name)!r}" if proto.name else "a tensor"
     dtype = dtype_of_onnx(proto.data_type, f"element type of {what}")
     dims = tuple(int(d) for d in proto.dims)
     size = check_dims(dims, what)

@@ -11,6 +11,8 @@ from typing import Any
 from jumar.base import DTYPES, Dim, DType, TensorType
 from jumar.frontend.importers.onnx.node import dtype_of_onnx, text_of
 
+UNKNOWN_DIMS = ("", "?")  # Paddle writes "?" for every dimension that it does not know
+
 
 @dataclass(frozen=True)
 class Port:
@@ -75,8 +77,8 @@ def _shape(proto: Any, name: str) -> tuple[Dim, ...]:
         match dim.WhichOneof("value"):
             case "dim_value" if dim.dim_value >= 0:
                 dims.append(int(dim.dim_value))
-            case "dim_param" if dim.dim_param.strip() not in ("", "?"):  # Paddle writes "?" for every dimension that it does not know
-                dims.append(dim.dim_param.strip())
+            case "dim_param" if text_of(dim.dim_param).strip() not in UNKNOWN_DIMS:
+                dims.append(text_of(dim.dim_param).strip())
             case _:  # unnamed, or -1 as some exporters write for "any"
                 dims.append(f"{name}_{axis}")
     return tuple(dims)

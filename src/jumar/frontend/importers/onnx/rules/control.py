@@ -5,14 +5,15 @@ A loop that cannot be unrolled is one host call: its body is an `Evaluator` of i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, f32
+from jumar.base import Array, event, f32
 from jumar.frontend.importers.onnx.axes import concat, slice_axis, squeeze_axis, stack
-from jumar.frontend.importers.onnx.evaluator import Scope, run_graph, subgraph_function
+from jumar.frontend.importers.onnx.evaluator import Scope, run_graph, settled, subgraph_function
 from jumar.frontend.importers.onnx.graph import OnnxGraph
 from jumar.frontend.importers.onnx.node import OnnxNode
 from jumar.frontend.importers.onnx.rule import rule
@@ -22,6 +23,7 @@ from jumar.frontend.importers.onnx.value import Known, Value
 UNROLL_ITERATIONS = 32
 UNROLL_NODES = 2000
 MAX_ITERATIONS = 1 << 24  # a loop that runs longer has lost its end
+LONG_ITERATIONS = 1 << 16  # a loop that runs longer is told of: someone may be waiting for it
 
 
 @rule("If", scoped=True)
@@ -41,6 +43,11 @@ def loop(t: Trace, n: OnnxNode, scope: Scope, trips: Value, condition: Value, *c
         raise n.fault(
             f"body must take {len(carried) + 2} values and give at least {len(carried) + 1}, got {len(body.inputs)} and {len(body.outputs)}"
         )
+    if _endless(t, scope, body, trips, condition):
+        raise n.fault(
+            "loop must have a number of iterations or a condition that can change, got no number and a condition that stays true",
+            hint="export the model again with a bound on the number of iterations", code="loop-endless",
+        )  # fmt: skip
     try:
         with t.attempt():
             return _unrolled(t, scope, body, trips, condition, list(carried))
@@ -60,11 +67,37 @@ def loop(t: Trace, n: OnnxNode, scope: Scope, trips: Value, condition: Value, *c
             for scan, item in zip(scans, results[1 + len(states) :], strict=True):
                 scan.append(item)
             number += 1
+            if number == LONG_ITERATIONS:
+                told = f"{n.op}: loop must end some time, and goes on after {number} iterations, at {n.loc}"
+                event("loop-long", loc=str(n.loc), iterations=number)
+                if scope.graph.context.warn(told):  # the log too: who waits for the loop sees neither events nor warnings
+                    logging.getLogger("jumar").warning(told)
             if number > MAX_ITERATIONS:
                 raise n.fault(f"loop must end within {MAX_ITERATIONS} iterations, and goes on", code="loop-endless")
         return [*states, *_stacked(scans, body, len(states))]
 
     return tuple(t.host(run, [trips, condition, list(carried), captured]))
+
+
+def _endless(t: Trace, scope: Scope, body: OnnxGraph, trips: Value, condition: Value) -> bool:
+    """Whether nothing can end a loop: no number of iterations (exporters also write 2^63 - 1), and a condition that is true and stays so."""
+    limit = None if trips is None else t.known(trips)
+    if trips is not None and (limit is None or limit.size != 1 or int(limit.reshape(-1)[0]) <= MAX_ITERATIONS):
+        return False
+    first = None if condition is None else t.known(condition)
+    if condition is not None and (first is None or first.size != 1 or not bool(first.reshape(-1)[0])):
+        return False
+    made = {name: node for node in body.nodes for name in node.output_names if name}
+    name = body.outputs[0]
+    while name in made and made[name].op in ("Identity", "Cast") and not made[name].domain:
+        name = made[name].input_names[0]
+    if name in body.inputs:
+        return name == body.inputs[1]
+    if name in made:
+        value = made[name].attribute("value") if made[name].op == "Constant" else None
+        return value is not None and bool(np.all(value))
+    found = body.weight(name) or settled(t, scope.find(name))
+    return isinstance(found, Known) and bool(np.all(found.array))
 
 
 def _unrolled(t: Trace, scope: Scope, body: OnnxGraph, trips: Value, condition: Value, states: list[Value]) -> Any:
