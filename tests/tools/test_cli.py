@@ -50,8 +50,8 @@ def test_cache_clear_removes_entries_and_nothing_else(tmp_path: Path) -> None:
     entry.parent.mkdir(parents=True)
     entry.write_bytes(b"x" * 2048)
     (cache / "mine.txt").write_text("not the cache's")
-    assert "1 entries, 2 KiB" in jumar("cache", "show", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout
-    assert jumar("cache", "clear", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout.startswith("removed 1 entries, 2 KiB")
+    assert "1 entry, 2 KiB" in jumar("cache", "show", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout
+    assert jumar("cache", "clear", cwd=tmp_path, JUMAR_CACHE_DIR=str(cache)).stdout.startswith("removed 1 entry, 2 KiB")
     assert not entry.exists()
     assert (cache / "mine.txt").exists()
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import subprocess
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jumar.base import DeviceError, config
+from jumar.base import DeviceError, config, nearest
 from jumar.device.target import Target
 
 _SYS_CPU = Path("/sys/devices/system/cpu")
@@ -33,10 +35,12 @@ def _host(cpu: str, features: str) -> Target:
     if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
         raise DeviceError(f"cpu: machine must be x86_64 or aarch64, got {machine}", code="cpu-unsupported")
     found = ",".join(llvm.get_host_cpu_features().flatten().split(","))
+    triple = llvm.get_process_triple()
+    if cpu and cpu != llvm.get_host_cpu_name():
+        _check_name(cpu, triple)
     if cpu:  # a named CPU brings its own features; those found here may be ones it lacks
         found = FEATURES.get(cpu, "")
     flags = merge_features(found, features)
-    triple = llvm.get_process_triple()
     return Target(
         name="cpu",
         triple=triple,
@@ -49,6 +53,34 @@ def _host(cpu: str, features: str) -> Target:
         l3_nbytes=_cache_nbytes(3),
         memory_nbytes=memory_nbytes(),
     )
+
+
+# LLVM ends the whole process on a name that cannot be: so it is tried in a process of its own
+_TRY = """
+import sys
+import llvmlite.binding as llvm
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+machine = llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2])
+machine.emit_object(llvm.parse_assembly("define void @f() { ret void }"))
+"""
+
+
+def _check_name(cpu: str, triple: str) -> None:
+    """Refuses a CPU that LLVM does not know, or that is of another architecture than this machine."""
+    if cpu in FEATURES:
+        if ("neon" in FEATURES[cpu]) == triple.startswith(("aarch64", "arm64")):
+            return
+        refused = True
+    else:
+        done = subprocess.run([sys.executable, "-c", _TRY, triple, cpu], capture_output=True, text=True, check=False)
+        refused = done.returncode != 0 or "not a recognized processor" in done.stderr
+    if refused:
+        raise DeviceError(
+            f"config: JUMAR_CPU must be a {triple.partition('-')[0]} CPU that LLVM knows, got {cpu!r}",
+            hint=nearest(cpu, list(FEATURES)) or "for example JUMAR_CPU=x86-64-v2 or JUMAR_CPU=neoverse-n1",
+            code="setting-value",
+        )
 
 
 _V2 = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt"

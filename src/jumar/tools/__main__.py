@@ -1,5 +1,8 @@
 """`python -m jumar.tools` is `jumar`."""
 
-from jumar.tools.cli import main
+try:
+    from jumar.tools.cli import main
 
-main()
+    main()
+except KeyboardInterrupt:  # while Python itself was starting
+    raise SystemExit(130) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from jumar.base import config
-from jumar.tools.enable.units import nbytes_text
+from jumar.tools.enable.units import nbytes_text, plural
 
 _ENTRY = re.compile(r"[0-9a-f]{16,}(\..*\.tmp)?")  # a digest, or one being written
 
@@ -34,7 +34,7 @@ def show() -> None:
                 path.stat().st_size
             )
     for name, sizes in sorted(groups.items()):
-        click.echo(f"{name:8} {len(sizes)} entries, {nbytes_text(sum(sizes))}")
+        click.echo(f"{name:8} {plural(len(sizes), 'entry')}, {nbytes_text(sum(sizes))}")
     if not groups:
         click.echo("entries  none")
     click.echo(f"limit    {config('cache_gb'):g} GB (JUMAR_CACHE_GB), the least recently used go first")
@@ -50,7 +50,7 @@ def clear() -> None:
             nbytes += path.stat().st_size
             path.unlink()
             count += 1
-    click.echo(f"removed {count} entries, {nbytes_text(nbytes)}, from {folder}")
+    click.echo(f"removed {plural(count, 'entry')}, {nbytes_text(nbytes)}, from {folder}")
 
 
 def entries(folder: Path) -> list[Path]:

@@ -1,18 +1,26 @@
 """`jumar`: the command line. Each command is one file of this room, imported when it is called.
 
-In: arguments.  Out: text on stdout, progress and errors on stderr; exit code 0, 2 for what the user can mend, 130 for Ctrl-C.
+In: arguments.  Out: text on stdout, progress and errors on stderr; exit code 0, 2 for what the user can mend, 130 for Ctrl-C, 143
+for SIGTERM; with --json an error is a JSON document on stdout, too.
 Commands are imported late so that `run-package` stands on base, device and runtime alone, and `--help` is quick.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
-from importlib import metadata
+try:  # Ctrl-C in the first tenth of a second has no traceback either
+    import importlib
+    import json
+    import signal
+    import sys
+    from importlib import metadata
+    from types import FrameType
+    from typing import Any, NoReturn
 
-import click
+    import click
 
-from jumar.base import StackError, nearest
+    from jumar.base import StackError, nearest
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 COMMANDS = {  # name: (module, one line for --help)
     "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
@@ -71,21 +79,51 @@ def version() -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """The program: runs the command and turns errors into exit codes."""
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
+        signal.signal(signal.SIGTERM, _terminate)
         code = cli.main(args=arguments, prog_name="jumar", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except StackError as error:
         click.echo(str(error), err=True)
+        if as_json:
+            click.echo(json.dumps({"error": _document(error)}, indent=1, ensure_ascii=False))
         sys.exit(2)
-    except click.exceptions.Abort:
+    except MemoryError as error:
+        what = f"memory must hold the model and its values, got {error or 'no more'}"
+        click.echo(f"StackError: {what}\n  hint: smaller inputs (--dim, --input)\n  more: jumar explain memory", err=True)
+        if as_json:
+            click.echo(json.dumps({"error": {"type": "MemoryError", "what": what, "code": "memory"}}, indent=1))
+        sys.exit(2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("stopped: nothing was left half-written", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
+        if as_json:
+            click.echo(json.dumps({"error": {"type": type(error).__name__, "what": error.format_message()}}, indent=1))
         sys.exit(error.exit_code)
     except BrokenPipeError:  # `jumar ops | head`
         sys.stderr.close()
         sys.exit(0)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    """SIGTERM unwinds as Ctrl-C does, so that every `finally` cleans up."""
+    click.echo("stopped: nothing was left half-written", err=True)
+    sys.exit(143)
+
+
+def _document(error: StackError) -> dict[str, Any]:
+    return {
+        "type": type(error).__name__,
+        "layer": error.layer,
+        "what": error.what,
+        "at": str(error.loc) if error.loc else "",
+        "hint": error.hint,
+        "code": error.code,
+        "while": error.context,
+    }
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 
 import click
 
-from jumar.base import SETTINGS, config
+from jumar.base import SETTINGS, config, nearest
 
 
 @click.command()
@@ -29,9 +29,14 @@ def command(as_json: bool) -> None:
         }
         for s in SETTINGS.values()
     ]
+    known = [s.environment for s in SETTINGS.values()]
+    unknown = {name: nearest(name, known) for name in sorted(os.environ) if name.startswith("JUMAR_") and name not in known}
     if as_json:
+        rows += [{"name": "", "environment": name, "from": name, "meaning": f"unknown; {hint}"} for name, hint in unknown.items()]
         click.echo(json.dumps(rows, indent=1))
         return
     for row in rows:
         also = f", also {row['also']}" if row["also"] else ""
         click.echo(f"{row['environment']} = {row['value'] or '(empty)'}   ({row['from']})\n    {row['meaning']}{also}")
+    for name, hint in unknown.items():
+        click.echo(f"{name}   (no setting is called that{f'; {hint}' if hint else ''})")

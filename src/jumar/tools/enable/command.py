@@ -14,8 +14,9 @@ import click
 from jumar.base import ToolError
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.example import EXAMPLES
-from jumar.tools.enable.inputs import parse_dim, parse_input
+from jumar.tools.enable.inputs import once, parse_dim, parse_input
 from jumar.tools.enable.job import Options, enable
+from jumar.tools.enable.settings import check_settings
 
 
 @click.command()
@@ -53,6 +54,9 @@ def command(
     teller = Teller(quiet=as_json)
     if example and model:
         raise ToolError(f"enable: either MODEL or --example must be given, got both: {model} and {example}", code="enable-model")
+    if picture and not example:
+        raise ToolError(f"enable: --picture must come with --example, got {picture} alone", hint="--example ocr", code="enable-model")
+    settings = check_settings()
     if example:
         with teller.running():
             document = EXAMPLES[example](out or Path("jumar-out") / example, picture, teller, threads, runs, not no_numerics)
@@ -64,11 +68,12 @@ def command(
         options = Options(
             model,
             out or Path("jumar-out") / (model.stem or "model"),
-            tuple(map(parse_input, inputs)),
-            tuple(map(parse_dim, dims)),
+            tuple(map(parse_input, once("--input", inputs))),
+            tuple(map(parse_dim, once("--dim", dims))),
             threads,
             runs,
             not no_numerics,
+            notes=settings,
         )
         with teller.running():
             document = enable(options, teller).as_json()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,20 +21,47 @@ import numpy as np
 from jumar.base import Array, ToolError
 from jumar.frontend import load
 
+_PREFIX = "jumar-cold-"
 
-def compile_times(model: Path, inputs: Mapping[str, Array], *, threads: int) -> tuple[float, float]:
-    """Seconds cold and from the cache."""
-    with tempfile.TemporaryDirectory(prefix="jumar-cold-") as folder:
+
+def compile_times(model: Path, inputs: Mapping[str, Array], *, threads: int, cache: bool = True) -> tuple[float, float | None]:
+    """Seconds cold and from the cache; the latter None where no cache is used."""
+    _remove_leftovers(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as folder:
         feeds = Path(folder) / "inputs.npz"
         with feeds.open("wb") as file:
-            np.savez(file, **dict(zip(_names(inputs), inputs.values(), strict=True)))  # type: ignore[arg-type]
+            np.savez(file, **dict(zip(_names(inputs), map(_plain, inputs.values()), strict=True)))  # type: ignore[arg-type]
         environment = os.environ | {"JUMAR_CACHE_DIR": str(Path(folder) / "cache"), "JUMAR_CACHE": "1", "JUMAR_SAVE_GRAPHS": ""}
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         environment.pop("MS_DEV_SAVE_GRAPHS", None)
         names = json.dumps(list(inputs))
         command = [sys.executable, "-m", "jumar.tools.enable.compile_time", str(model), str(feeds), names, str(threads)]
-        cold, cached = (_seconds(command, environment) for _ in range(2))
-    return cold, cached
+        cold = _seconds(command, environment)
+        return cold, _seconds(command, environment) if cache else None
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of that number runs."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Cold caches of processes that were killed."""
+    for path in folder.glob(f"{_PREFIX}*-*"):
+        number = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if number.isdigit() and not is_alive(int(number)):
+            shutil.rmtree(path, ignore_errors=True)  # another user's stay: we cannot
+
+
+def _plain(array: Array) -> Array:
+    """Text in a form that needs no pickle."""
+    return array.astype(np.str_) if array.dtype == object else array
 
 
 def _names(inputs: Mapping[str, Array]) -> list[str]:
@@ -59,5 +87,6 @@ def first_result(model: Path, inputs: Mapping[str, Array], *, threads: int) -> f
 
 if __name__ == "__main__":
     feeds = np.load(sys.argv[2])
-    given = {name: feeds[f"a{i}"] for i, name in enumerate(json.loads(sys.argv[3]))}
+    arrays = {name: feeds[f"a{i}"] for i, name in enumerate(json.loads(sys.argv[3]))}
+    given = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in arrays.items()}
     sys.stdout.write(json.dumps(first_result(Path(sys.argv[1]), given, threads=int(sys.argv[4]))) + "\n")

@@ -24,7 +24,7 @@ from jumar.tools.enable.facts import (
     SpeedFact,
 )
 from jumar.tools.enable.page import did_text
-from jumar.tools.enable.units import count_text, ms_text, nbytes_text
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
 
 LAYERS = ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "report")
 PAD = 15
@@ -70,14 +70,16 @@ class Teller:
     def environment(self, e: Environment) -> None:
         self.line(
             "environment",
-            f"{e.cpu}, {e.cores} core{'s' * (e.cores != 1)}, {e.vector_bits}-bit vectors ({e.instruction_set}), {nbytes_text(e.memory_nbytes)}",
+            f"{e.cpu}, {plural(e.cores, 'core')}, {e.vector_bits}-bit vectors ({e.instruction_set}), {nbytes_text(e.memory_nbytes)}",
         )
-        self.line("", f"{e.npu} (looked in {len(e.looked)} places; the report lists them)")
+        self.line("", f"{e.npu} (looked in {plural(len(e.looked), 'place')}; the report lists them)")
 
     def model(self, m: ModelFact) -> None:
         shown = ", ".join(f"{count} {name}" for name, count in m.operators[:6])
-        more = f" and {len(m.operators) - 6} more kinds" if len(m.operators) > 6 else ""
-        self.line("model", f"{Path(m.file).name}: {m.node_count} operators ({shown}{more}), {count_text(m.parameters)} parameters")
+        more = f" and {len(m.operators) - 6} more kind{'s' * (len(m.operators) != 7)}" if len(m.operators) > 6 else ""
+        self.line(
+            "model", f"{Path(m.file).name}: {plural(m.node_count, 'operator')} ({shown}{more}), {count_text(m.parameters)} parameters"
+        )
         for i in m.inputs:
             chosen = f" -> {i.chosen}" if i.chosen != i.declared else ""
             self.line("", f"input {i.name}: {i.declared}{chosen}, {i.source}")
@@ -96,9 +98,10 @@ class Teller:
             self.line("", f"warning: {w}", "yellow")
 
     def compiled(self, c: CompileFact) -> None:
+        cached = f"{ms_text(c.cached_s * 1e3)} from the cache" if c.cached_s is not None else "no cache in use"
         self.line(
             "compile time",
-            f"{ms_text(c.cold_s * 1e3)} cold, {ms_text(c.cached_s * 1e3)} from the cache; {c.steps} steps on {c.kernels} kernels",
+            f"{ms_text(c.cold_s * 1e3)} cold, {cached}; {plural(c.steps, 'step')} on {plural(c.kernels, 'kernel')}",
         )
 
     def memory(self, m: MemoryFact) -> None:
@@ -117,15 +120,15 @@ class Teller:
                 "" if o.within else "red",
             )
         if len(n.outputs) > 8:
-            self.line("", f"and {len(n.outputs) - 8} more outputs, {sum(o.within for o in n.outputs[8:])} of them agree")
+            self.line("", f"and {plural(len(n.outputs) - 8, 'more output')}, of which {sum(o.within for o in n.outputs[8:])} agree")
         if n.drift:
             self.line("", f"first node that drifts: {n.drift.node} at {n.drift.place}: {n.drift.max_abs:.2g}", "red")
 
     def speed(self, s: SpeedFact) -> None:
         self.line(
             "speed",
-            f"median {ms_text(s.median_ms)} (p10 {ms_text(s.p10_ms)}, p90 {ms_text(s.p90_ms)}, {s.runs} runs, {s.threads} "
-            f"thread{'s' * (s.threads != 1)}), {s.per_s:.4g} runs/s",
+            f"median {ms_text(s.median_ms)} (p10 {ms_text(s.p10_ms)}, p90 {ms_text(s.p90_ms)}, {plural(s.runs, 'run')}, "
+            f"{plural(s.threads, 'thread')}), {s.per_s:.4g} runs/s",
         )
         if s.flops:
             self.line(

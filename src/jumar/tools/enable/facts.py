@@ -124,10 +124,10 @@ class MemoryFact:
 
 @dataclass(frozen=True)
 class CompileFact:
-    """Times in seconds.   cold: with an empty cache; cached: again, all from disk; stages: seconds of each part, cold."""
+    """Times in seconds.   cold: with an empty cache; cached: again, all from disk, None where no cache is used; stages: seconds of each part, cold."""
 
     cold_s: float
-    cached_s: float
+    cached_s: float | None
     kernels: int
     steps: int
     host_steps: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ Out: arrays, and the choice that was made for each free dimension, with its reas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from jumar.base import Array, DType, TensorType, ToolError, nearest, type_of
+from jumar.device import memory_nbytes
 from jumar.tools.enable.facts import DimFact, InputFact
+from jumar.tools.enable.units import nbytes_text
 
 # a free dimension's usual size, by a word in its name; checked in this order
 _USUAL = (
@@ -29,11 +32,12 @@ LARGEST_INDEX = 2  # made-up integers stay within what any table holds
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user asked for one input: a file or a shape."""
+    """What the user asked for one input: a file or a shape.   text: as typed, which is the value of an input without dimensions."""
 
     name: str
     file: Path | None = None
     shape: tuple[int, ...] | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,10 @@ def parse_input(text: str) -> Wanted:
         )
     pieces = value.strip("[]() ").replace("x", ",").split(",")
     if all(p.strip().isdigit() for p in pieces):
-        return Wanted(name, shape=tuple(int(p) for p in pieces))
+        return Wanted(name, shape=tuple(int(p) for p in pieces), text=value)
     if value in ("()", "[]", "scalar"):
-        return Wanted(name, shape=())
-    return Wanted(name, file=Path(value))
+        return Wanted(name, shape=(), text=value)
+    return Wanted(name, file=Path(value), text=value)
 
 
 def parse_dim(text: str) -> tuple[str, int]:
@@ -78,6 +82,20 @@ def parse_dim(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
+def once(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The options, each name once; two values for one name are an error that names both.
+
+    >>> once("--dim", ["batch=2", "batch=2"])
+    ('batch=2',)
+    """
+    first: dict[str, str] = {}
+    for text in given:
+        name = text.rpartition("=")[0]
+        if first.setdefault(name, text) != text:
+            raise ToolError(f"{option}: {name} must be given once, got {first[name]!r} and {text!r}", code="dims-contradict")
+    return tuple(first.values())
+
+
 def choose(declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: Mapping[str, int], *, seed: int = 0) -> Chosen:
     """Arrays for every input.   declared: the model's inputs; a dim that is a name is free."""
     for w in wanted:
@@ -86,19 +104,62 @@ def choose(declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: M
             hint = nearest(w.name, list(declared))
             raise ToolError(f"--input: name must be one of {names}, got {w.name!r}", hint=hint, code="input-name")
     given = {w.name: w for w in wanted}
-    arrays = {w.name: _read(w, declared[w.name].dtype) for w in wanted if w.file}
+    numbers = {w.name: a for w in wanted if (a := _number(w, declared[w.name])) is not None}
+    wanted = [w for w in wanted if w.name not in numbers]
+    arrays = numbers | {w.name: _read(w, declared[w.name].dtype) for w in wanted if w.file}
     shapes = {name: tuple(a.shape) for name, a in arrays.items()} | {w.name: w.shape for w in wanted if w.shape is not None}
     values = _solve(declared, shapes, dims)
+    _check_sizes({n: shapes.get(n) or _settled(t, values) for n, t in declared.items()}, declared)
     rng = np.random.default_rng(seed)
     inputs = []
     for name, type_ in declared.items():
         if name not in arrays:
-            shape = shapes.get(name) or tuple(values[d][0] if isinstance(d, str) else d for d in type_.shape)
+            shape = shapes.get(name) or _settled(type_, values)
             arrays[name] = _random(rng, name, TensorType(shape, type_.dtype))
-        source = str(given[name].file) if name in given and given[name].file else f"random, seed {seed}"
+        source = f"{given[name].text}, given by --input" if name in numbers else f"random, seed {seed}"
+        if name not in numbers and name in given and given[name].file:
+            source = str(given[name].file)
         inputs.append(InputFact(name, str(type_), str(type_of(arrays[name])), source))
     facts = tuple(DimFact(name, value, why) for name, (value, why) in values.items())
     return Chosen({name: arrays[name] for name in declared}, tuple(inputs), facts)
+
+
+def _settled(type_: TensorType, values: Mapping[str, tuple[int, str]]) -> tuple[int, ...]:
+    return tuple(values[d][0] if isinstance(d, str) else d for d in type_.shape)
+
+
+def _number(wanted: Wanted, type_: TensorType) -> Array | None:
+    """The value of an input without dimensions, where a number (or true, false) was typed for it."""
+    if type_.rank or type_.dtype.kind not in "fiub":
+        return None
+    text = {"true": "1", "false": "0"}.get(wanted.text.lower(), wanted.text)
+    try:
+        value: float = int(text) if text.lstrip("+-").isdigit() else float(text)  # an integer keeps all its digits
+        made = np.asarray(value).astype(type_.dtype.numpy)
+    except (ValueError, OverflowError):
+        return None
+    if not type_.dtype.is_float and made != value:
+        raise ToolError(f"--input: {wanted.name} must be a number that {type_.dtype} holds, got {wanted.text}", code="input-option")
+    return made
+
+
+def _check_sizes(shapes: Mapping[str, tuple[int, ...]], declared: Mapping[str, TensorType]) -> None:
+    """Refuses before anything is allocated what no memory holds."""
+    total, free = 0, memory_nbytes()
+    for name, shape in shapes.items():
+        nbytes = math.prod(shape) * max(declared[name].dtype.numpy.itemsize, 1)
+        if nbytes >= 1 << 62:
+            raise ToolError(
+                f"--input: {name} must be of a size that a machine can hold, got {declared[name].dtype}{list(shape)}", code="shape-absurd"
+            )
+        total += nbytes
+        if free and total > free:
+            raise ToolError(
+                f"--input: inputs must fit into {nbytes_text(free)} of memory, got {nbytes_text(total)} with {name}: "
+                f"{declared[name].dtype}{list(shape)}",
+                hint="take smaller sizes with --dim or --input, where dimensions are free",
+                code="memory",
+            )
 
 
 def _read(wanted: Wanted, dtype: DType) -> Array:
@@ -107,10 +168,12 @@ def _read(wanted: Wanted, dtype: DType) -> Array:
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise ToolError(f"--input: {path} must be a NumPy file (.npy) that can be read, got {error}", code="input-file") from error
+        hint = "save text as text: numpy.save(path, array.astype(str))" if "allow_pickle" in str(error) else ""
+        got = "an array of Python objects, which is not loaded, since it may hold code" if hint and "Object arrays" in str(error) else error
+        raise ToolError(f"--input: {path} must be a NumPy file (.npy) that can be read, got {got}", hint=hint, code="input-file") from error
     if not isinstance(found, np.ndarray):
         raise ToolError(f"--input: {path} must hold one array (.npy), got an archive", code="input-file")
-    array: Array = found
+    array: Array = found.astype(object) if dtype.kind == "s" and found.dtype.kind == "U" else found
     if array.dtype != dtype.numpy:
         raise ToolError(
             f"--input: {wanted.name} must be {dtype}, got {type_of(array)} from {path}",
@@ -134,7 +197,11 @@ def _solve(
     for name, shape in shapes.items():
         type_ = declared[name]
         if len(shape) != type_.rank:
-            raise ToolError(f"--input: {name} must be {type_}, got shape {list(shape)}", code="input-shape")
+            raise ToolError(
+                f"--input: {name} must be {type_}, got shape {list(shape)}",
+                hint="numbers are a shape here; values come from a file, NAME=FILE.npy" if len(shape) == 1 else "",
+                code="input-shape",
+            )
         for axis, (dim, size) in enumerate(zip(type_.shape, shape, strict=True)):
             if isinstance(dim, int):
                 if dim != size:
@@ -180,5 +247,9 @@ def _random(rng: np.random.Generator, name: str, type_: TensorType) -> Array:
             return np.ones(type_.dims, dtype.numpy)
         return rng.integers(0, LARGEST_INDEX, type_.dims).astype(dtype.numpy)
     if dtype.kind == "s":
-        raise ToolError(f"--input: {name} holds text and must be given as a file, got nothing", code="input-file")
+        raise ToolError(
+            f"--input: {name} holds text and must be given as a file, got nothing",
+            hint=f"numpy.save('{name}.npy', numpy.array([['some text']])), then --input {name}={name}.npy",
+            code="input-file",
+        )
     return np.asarray(rng.standard_normal(type_.dims)).astype(dtype.numpy)

@@ -6,6 +6,7 @@ complete: everything is written beside it first, so that a stop in the middle le
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -17,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, ToolError, type_of
+from jumar.base import Array, StackError, ToolError, config, type_of
 from jumar.compiler import compile
 from jumar.device import usable_cores
 from jumar.frontend import Model, load
 from jumar.ir import Graph
 from jumar.runtime import save_package
 from jumar.tools.enable import speed
-from jumar.tools.enable.compile_time import compile_times
+from jumar.tools.enable.compile_time import compile_times, is_alive
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.environment import find_environment
 from jumar.tools.enable.facts import Block, CompileFact, InputFact, MemoryFact, MissedFusion, NumericsFact, PassFact, Report
@@ -34,6 +35,7 @@ from jumar.tools.enable.model import declared_inputs, describe
 from jumar.tools.enable.numerics import verify
 from jumar.tools.enable.page import page
 from jumar.tools.enable.pieces import Piece, Pieces, compile_pieces
+from jumar.tools.enable.settings import cache_fault
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ class Options:
     title: str = ""
     arrays: tuple[tuple[str, Array], ...] = ()
     source: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def enable(options: Options, teller: Teller) -> Report:
     """The report; everything is written before it returns."""
-    with whole_folder(options.out) as folder, setting(JUMAR_SAVE_GRAPHS=str(folder / "stages"), MS_DEV_SAVE_GRAPHS="0"):
-        threads = options.threads or usable_cores()
+    threads = options.threads or config("threads") or usable_cores()
+    with whole_folder(options.out) as folder, _stages(folder / "stages"):
         teller.working("environment", "looking at the machine")
         environment = find_environment()
         teller.environment(environment)
@@ -68,15 +71,16 @@ def enable(options: Options, teller: Teller) -> Report:
         report = Report(options.title or options.model.name, environment, facts)
 
         teller.working("graph engine", "compiling")
-        built = compile_pieces(model, chosen.arrays, threads=threads)
-        pieces = built.pieces
-        outputs = [np.asarray(o) for o in model.run(None, chosen.arrays)]
-        report = replace(report, **_graph_engine(pieces), warnings=(*model.warnings, *_warnings(built)))
+        with _about_sizes(chosen):
+            built = compile_pieces(model, chosen.arrays, threads=threads)
+            pieces = built.pieces
+            outputs = [np.asarray(o) for o in model.run(None, chosen.arrays)]
+        report = replace(report, **_graph_engine(pieces), warnings=(*options.notes, *model.warnings, *_warnings(built)))
         teller.passes(report.passes, report.missed)
         teller.warnings(report.warnings)
 
         teller.working("compile time", "compiling again in new processes, with an empty cache and a full one")
-        cold, cached = compile_times(options.model, chosen.arrays, threads=threads)
+        cold, cached = compile_times(options.model, chosen.arrays, threads=threads, cache=not cache_fault())
         report = replace(report, compile=_compile_fact(pieces, cold, cached), memory=_memory(pieces))
         assert report.compile is not None, "it was made in the line above"
         teller.compiled(report.compile)
@@ -114,6 +118,18 @@ def _inputs(model: Model, options: Options) -> Chosen:
     return choose(declared_inputs(model, list(options.inputs)), options.inputs, dict(options.dims))
 
 
+@contextmanager
+def _about_sizes(chosen: Chosen) -> Iterator[None]:
+    """Adds to an error that sizes were made up, which may be why."""
+    try:
+        yield
+    except StackError as error:
+        if made_up := [f"{d.name}={d.value}" for d in chosen.dims if d.why.startswith("not given")]:
+            also = f"these sizes were made up: {', '.join(made_up)}; try others with --dim NAME=NUMBER or --input NAME=SHAPE"
+            error.hint = f"{error.hint}; {also}" if error.hint else also
+        raise
+
+
 # ---------------------------------------------------------------------- layers
 def _graph_engine(pieces: Sequence[Piece]) -> dict[str, Any]:
     """Passes of all pieces, added up by their place in the order; refusals; the picture."""
@@ -140,11 +156,12 @@ def _warnings(built: Pieces) -> tuple[str, ...]:
         )
     if len(built.pieces) > 1 or built.hosts:
         between = f", with {', '.join(built.hosts)} in Python between them" if built.hosts else ""
-        found.append(f"the model is cut into {len(built.pieces)} native pieces, where values decide how to go on{between}")
+        pieces = f"{len(built.pieces)} native piece{'s' * (len(built.pieces) != 1)}"
+        found.append(f"the model is cut into {pieces}, where values decide how to go on{between}")
     return tuple(found)
 
 
-def _compile_fact(pieces: Sequence[Piece], cold: float, cached: float) -> CompileFact:
+def _compile_fact(pieces: Sequence[Piece], cold: float, cached: float | None) -> CompileFact:
     stages: dict[str, float] = {}
     for p in pieces:
         for name, seconds in p.compiled.report.seconds.items():
@@ -204,24 +221,30 @@ def _write(report: Report, built: Pieces, folder: Path, out: Path) -> Report:
         save_package(folder / "model.jmr", [pieces[0].compiled.program], name=report.title)
         files["package"] = str(out / "model.jmr")
     else:
-        why = "it needs the host between native pieces" if len(pieces) != 1 or built.hosts else "operators run on the host"
-        report = replace(report, warnings=(*report.warnings, f"no package was written: {why}, and a package stands on native code alone"))
+        if not pieces and not built.hosts:
+            why = "nothing is left to run, since every output is a constant or an input"
+        elif len(pieces) != 1 or built.hosts:
+            why = "the model needs the host between native pieces, and a package stands on native code alone"
+        else:
+            why = "operators run on the host, and a package stands on native code alone"
+        report = replace(report, warnings=(*report.warnings, f"no package was written: {why}"))
     report = replace(report, files=files)
-    (folder / "report.json").write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "report.html").write_text(page(report), encoding="utf-8")
+    document = report.as_json() | {"written": sorted([*_files(folder), "report.json"])}  # what a later run may replace
+    (folder / "report.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return report
 
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A folder beside `out` that takes its place when the block ends well, and vanishes when it does not."""
-    out = out.absolute()
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "report.json").is_file())):
+    out = out.resolve()
+    other = _others(out)
+    if other:
         raise ToolError(
-            f"--out: {out} must be new, empty, or written by `jumar enable`, got {'a folder with other files' if out.is_dir() else 'a file'}",
-            hint="name another folder",
-            code="out-folder",
+            f"--out: {out} must be new, empty, or written by `jumar enable`, got {other}", hint="name another folder", code="out-folder"
         )
+    _remove_leftovers(out)
     folder = out.with_name(f".{out.name}.{os.getpid()}.part")
     old = out.with_name(f".{out.name}.{os.getpid()}.old")
     try:
@@ -230,12 +253,59 @@ def whole_folder(out: Path) -> Iterator[Path]:
         raise ToolError(f"--out: {out.parent} must be a folder that can be written to, got {error.strerror}", code="out-folder") from error
     try:
         yield folder
+        if other := _others(out):
+            raise ToolError(f"--out: {out} must stay as it was during the run, got {other}", hint="name another folder", code="out-folder")
         if out.exists():
             out.rename(old)
         folder.rename(out)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _others(out: Path) -> str:
+    """What is at `out` that this command did not write there, in words; empty where nothing is."""
+    if not out.exists():
+        return ""
+    if not out.is_dir():
+        return "a file"
+    try:
+        known = set(json.loads((out / "report.json").read_text(encoding="utf-8"))["written"])
+    except (OSError, ValueError, TypeError, KeyError):
+        known = set()
+    strange = sorted(set(_files(out)) - known)
+    if not strange:
+        return ""
+    return f"a folder with other files: {', '.join(strange[:3])}{f' and {len(strange) - 3} more' if len(strange) > 3 else ''}"
+
+
+def _files(folder: Path) -> list[str]:
+    """Everything in the folder that would be lost with it: files, links, and folders that are empty."""
+    found = []
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
+            found.append(path.relative_to(folder).as_posix())
+    return sorted(found)
+
+
+def _remove_leftovers(out: Path) -> None:
+    """What runs with this --out left beside it when they were killed."""
+    for path in out.parent.glob(f".{glob.escape(out.name)}.*"):
+        number, _, ending = path.name.removeprefix(f".{out.name}.").partition(".")
+        if ending in ("part", "old") and number.isdigit() and not is_alive(int(number)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _stages(folder: Path) -> Iterator[None]:
+    """Saves the stages of every compile into `folder`, and in the end also where the user's settings want them."""
+    wanted = config("save_graphs")
+    try:
+        with setting(JUMAR_SAVE_GRAPHS=str(folder), MS_DEV_SAVE_GRAPHS="0"):
+            yield
+    finally:
+        if wanted and folder.is_dir():
+            shutil.copytree(folder, wanted, dirs_exist_ok=True)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from jumar.tools.enable.charts import arena_map, memory_curve, share_bar, timeline
 from jumar.tools.enable.facts import Report
 from jumar.tools.enable.picture import picture
-from jumar.tools.enable.units import count_text, ms_text, nbytes_text
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
 
 KINDS = ("contraction", "fused", "elementwise", "reduction", "movement", "other", "host", "input")
 
@@ -27,6 +27,7 @@ def page(report: Report) -> str:
         "ms": ms_text,
         "share": lambda share: Markup(share_bar(share)) + f"{100 * share:.1f} %",
         "did": did_text,
+        "plural": plural,
     }
     present = {n.kind for n in report.graph} | {s.kind for s in report.speed.steps} if report.speed else {n.kind for n in report.graph}
     return jinja.get_template("report.html.j2").render(
@@ -66,14 +67,14 @@ def did_text(did: dict[str, Any]) -> str:
 def headline(report: Report) -> str:
     """One sentence on top of everything."""
     m = report.model
-    return f"{m.node_count} operators, {count_text(m.parameters)} parameters, on {report.environment.cpu}"
+    return f"{plural(m.node_count, 'operator')}, {count_text(m.parameters)} parameters, on {report.environment.cpu}"
 
 
 def tiles(report: Report) -> list[tuple[str, str]]:
     """The figures that matter most, each with its meaning."""
     shown: list[tuple[str, str]] = []
     if report.speed:
-        shown.append((ms_text(report.speed.median_ms), f"median latency, {report.speed.threads} thread{'s' * (report.speed.threads != 1)}"))
+        shown.append((ms_text(report.speed.median_ms), f"median latency, {plural(report.speed.threads, 'thread')}"))
         if report.speed.peak_gflops_per_s:
             shown.append((f"{report.speed.percent_of_peak:.0f} %", "of this machine's measured peak"))
     if report.numerics:
@@ -84,7 +85,8 @@ def tiles(report: Report) -> list[tuple[str, str]]:
     if report.memory:
         shown.append((nbytes_text(report.memory.peak_nbytes), f"arena, {report.memory.saving_percent:.0f} % less than all tensors"))
     if report.compile:
-        shown.append((ms_text(report.compile.cold_s * 1000), f"compile; {ms_text(report.compile.cached_s * 1000)} from the cache"))
+        cached = f"; {ms_text(report.compile.cached_s * 1000)} from the cache" if report.compile.cached_s is not None else ""
+        shown.append((ms_text(report.compile.cold_s * 1000), f"compile{cached}"))
     if report.passes:
         shown.append((f"{report.passes[0].before} → {report.passes[-1].after}", "operators before and after the graph engine"))
     return shown

@@ -33,6 +33,17 @@ def count_text(count: float) -> str:
     return f"{count:g}"
 
 
+def plural(count: int, word: str) -> str:
+    """A count of things.
+
+    >>> plural(1, "step"), plural(2, "step"), plural(2, "entry")
+    ('1 step', '2 steps', '2 entries')
+    """
+    if count == 1:
+        return f"{count} {word}"
+    return f"{count} {word[:-1]}ies" if word.endswith("ry") else f"{count} {word}{'es' if word.endswith('x') else 's'}"
+
+
 def ms_text(time_ms: float) -> str:
     """Milliseconds, with the unit that keeps three digits readable.
 
