@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 from tests.frontend.build import model
 
 import jumar
 from jumar.base import ImportFault, bf16, f32, i64, recording
+from jumar.runtime import Step
 
 TEXT = "g (float[batch, 3] x, float[batch, 3] scale, int64[1] k) => (float[batch, 3] y, int64[1] l) { y = Mul(x, scale) \n l = Add(k, k) }"
 
@@ -259,3 +261,21 @@ def test_a_call_of_known_types_takes_the_straight_way_and_checks_new_ones() -> N
     np.testing.assert_array_equal(a - b, sub(a.tolist(), b.tolist()))
     for wrong in ((a, b[:1]), (a,), (a.astype(np.float64), b), (a, b, b), (a, "b")):
         fault(lambda wrong=wrong: sub(*wrong))
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_fused_step_has_the_place_of_its_contraction(op: str) -> None:
+    text = f"""g (float[1, 8, 6, 6] x) => (float[1, 8, 6, 6] y) {{
+        a = Relu(x)
+        c = {op}<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(a, w)
+        n = BatchNormalization(c, s, s, s, s)
+        y = Relu(n)
+    }}"""
+    proto = model(text)
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (8, 8, 3, 3)), ("s", (8,))):
+        proto.graph.initializer.append(numpy_helper.from_array(rng.random(shape, np.float32), name))
+    m = jumar.load(proto)
+    steps = [s for p in m.compile(fresh=True).pieces for s in (p.program.steps if p.program else ())]
+    places = [s.loc for s in steps if isinstance(s, Step) and "conv" in s.name]
+    assert places and all(place.endswith(f"({op})") for place in places), places

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from jumar.base import CompileError, event
-from jumar.ir import Get, Graph, Node, Op, rebuild, same_node
+from jumar.ir import Get, Graph, Node, Op, located, rebuild, same_node
 from jumar.operators import Composite, LayerNorm, LogSoftmax, LpNorm, RmsNorm, Softmax, has_own_schedule, is_one_nest
 
 
@@ -63,7 +63,8 @@ def decomposed(node: Node) -> tuple[Node, ...] | None:
     op = node.op
     if not isinstance(op, Composite) or type(op).decompose is Composite.decompose:
         return None
-    made = op.decompose(*node.inputs)
+    with located(node.loc):  # else the parts have the place of what they read
+        made = op.decompose(*node.inputs)
     parts = made if isinstance(made, tuple) else (made,)
     types = node.type if isinstance(node.type, tuple) else (node.type,)
     if tuple(p.type for p in parts) != types:

@@ -97,7 +97,7 @@ def scale_after(node: Node, alone: OnlyUser) -> Node | None:
             continue
         new_w = _of(w, _scaled_outputs(op, _wide(w.array), _wide(scale)))
         new_bias = [_of(b, _wide(b.array) * _wide(scale)) for b in bias if b.array is not None]
-        return apply(op, x, new_w, *new_bias, loc=node.loc)
+        return apply(op, x, new_w, *new_bias, loc=y.loc)
     return None
 
 
@@ -113,7 +113,7 @@ def shift_after(node: Node, alone: OnlyUser) -> Node | None:
             continue
         before = _wide(bias[0].array) if bias and bias[0].array is not None else 0.0
         total = np.broadcast_to(before + _wide(shift), (y.shape[_channel_axis(op, y)],))
-        return apply(op, x, w, constant(total, y.dtype), loc=node.loc)
+        return apply(op, x, w, constant(total, y.dtype), loc=y.loc)
     return None
 
 
@@ -151,7 +151,7 @@ def scale_after_matmul(node: Node, alone: OnlyUser) -> Node | None:
         scale = per_channel(s, y, y.rank - 1) if y.rank else None
         if scale is None or w.array is None or w.rank < 2:
             continue
-        return MatMul()(x, _of(w, _wide(w.array) * _wide(scale)), loc=node.loc)
+        return MatMul()(x, _of(w, _wide(w.array) * _wide(scale)), loc=y.loc)
     return None
 
 
