@@ -25,6 +25,7 @@ from jumar.operators.sort import DataDependent
 from jumar.operators.windows import windows_out
 
 _DENSE_BELOW = 128  # an axis shorter than this is interpolated by a matrix product, a longer one by gathering its taps
+_TIE = 1e-6  # a place this near to the middle of two cells is a tie, as in ONNX Runtime: f32 seldom meets 7.5 itself
 
 
 MODES = ("nearest", "linear", "cubic")
@@ -89,31 +90,39 @@ class Resize(Composite):
         return (self.roi[axis], self.roi[axis + len(self.sizes)]) if crops else (0.0, 1.0)
 
     def places(self, axis: int, size: int) -> Array:
-        """Where each output cell lies along an input dimension of `size` cells."""
-        out, scale = self.sizes[axis], self.scales[axis]
-        i, whole = np.arange(out, dtype=np.float64), scale * size
+        """Where each output cell lies along an input dimension of `size` cells; in f32, as ONNX Runtime and torch: it decides ties of "nearest".
+
+        The length of the output is the whole number in `sizes`, as ONNX's text, ONNX Runtime and torch have it (onnx.reference: size * scale).
+        """
+        out, scale, half, last = self.sizes[axis], np.float32(self.scales[axis]), np.float32(0.5), np.float32(size - 1)
+        i: Array = np.arange(out, dtype=np.float32)
+        x: Array
         match self.coordinates:
             case "align_corners":
-                return i * 0 if whole == 1 else i * (size - 1) / (whole - 1)
+                x = i * 0 if out == 1 else i * last / np.float32(out - 1)
             case "asymmetric":
-                return i / scale
+                x = i / scale
             case "tf_crop_and_resize":
-                start, stop = self._region(axis)
-                step = (stop - start) * (size - 1)
-                return start * (size - 1) + (i * 0 + step / 2 if whole == 1 else i * step / (whole - 1))
+                start, stop = np.array(self._region(axis), np.float32)
+                x = half * (start + stop) * last + i * 0 if out == 1 else start * last + i * (stop - start) * last / np.float32(out - 1)
             case "half_pixel":
-                return (i + 0.5) / scale - 0.5
+                x = (i + half) / scale - half
             case "pytorch_half_pixel":
-                return i * 0 - 0.5 if whole == 1 else (i + 0.5) / scale - 0.5
+                x = i * 0 if out == 1 else (i + half) / scale - half
             case "half_pixel_symmetric":
-                return size / 2 * (1 - out / whole) + (i + 0.5) / scale - 0.5
+                adjustment = np.float32(out) / (scale * np.float32(size))
+                x = np.float32(size) / 2 * (1 - adjustment) + (i + half) / scale - half
             case "tf_half_pixel_for_nn":
-                return (i + 0.5) / scale
-        raise OpError(f"resize: coordinates must be a coordinate transformation of ONNX, got {self.coordinates!r}", code="attribute")
+                x = (i + half) / scale
+            case other:
+                raise OpError(f"resize: coordinates must be a coordinate transformation of ONNX, got {other!r}", code="attribute")
+        return x
 
     def nearest_cells(self, axis: int, size: int) -> Array:
         """Mode "nearest": the input cell of each output cell."""
-        x = self.places(axis, size)
+        x = self.places(axis, size).astype(np.float64)
+        if self.nearest in ("round_prefer_floor", "round_prefer_ceil"):
+            x = np.where(np.abs(x - np.floor(x) - 0.5) <= _TIE, np.floor(x) + 0.5, x)
         match self.nearest:
             case "round_prefer_floor":
                 cells = np.ceil(x - 0.5)
@@ -131,7 +140,7 @@ class Resize(Composite):
 
     def taps(self, axis: int, size: int) -> tuple[Array, Array]:
         """Modes "linear" and "cubic": input cells of each output cell and their weights.   -> [out, taps] twice"""
-        x, scale = self.places(axis, size), self.scales[axis]
+        x, scale = self.places(axis, size).astype(np.float64), float(np.float32(self.scales[axis]))
         stretch = min(scale, 1.0) if self.antialias else 1.0
         reach = (1 if self.mode == "linear" else 2) / stretch
         count = 2 * math.ceil(reach)

@@ -27,7 +27,7 @@ def resize(t: Trace, n: OnnxNode, x: Tensor, second: Tensor | None, third: Tenso
     factors = [1.0] * x.rank
     if given.size:
         for axis, factor in zip(axes, given, strict=True):
-            factors[axis], wanted[axis] = float(factor), math.floor(x.shape[axis] * factor)
+            factors[axis], wanted[axis] = float(factor), _scaled(x.shape[axis], factor)
     elif sizes is not None:
         _to_sizes(n, x, axes, t.ints(sizes), factors, wanted)
     else:
@@ -58,13 +58,18 @@ def _to_sizes(n: OnnxNode, x: Tensor, axes: tuple[int, ...], sizes: tuple[int, .
             factors[axis], wanted[axis] = ratios[axis], size
         else:
             factors[axis] = (min if policy == "not_larger" else max)(ratios.values())
-            wanted[axis] = math.floor(factors[axis] * x.shape[axis] + 0.5)
+            wanted[axis] = math.floor(float(np.float32(factors[axis]) * np.float32(x.shape[axis]) + np.float32(0.5)))
+
+
+def _scaled(size: int, factor: float) -> int:
+    """The cells of a resized dimension; in f32, as ONNX Runtime does, where 10 * 3.3 makes 33, and not 32 for a factor just below."""
+    return math.floor(float(np.float32(size) * np.float32(factor)))
 
 
 def _upsampled(t: Trace, n: OnnxNode, x: Tensor, scales: Array) -> Node:
     """Resize as it was before opset 11."""
     factors = tuple(float(s) for s in scales.ravel())
-    sizes = tuple(math.floor(d * f) for d, f in zip(x.shape, factors, strict=True))
+    sizes = tuple(_scaled(d, f) for d, f in zip(x.shape, factors, strict=True))
     mode = {"nearest": "nearest", "linear": "linear", "bilinear": "linear"}.get(n.attribute("mode", "nearest"))
     if mode is None:
         raise n.fault(f"mode must be nearest or linear, got {n.attribute('mode')!r}")
