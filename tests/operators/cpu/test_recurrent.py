@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from tests.operators.cpu.run import TOLERANCE, check, lower, run_task
 
 from jumar.base import Array, type_of
+from jumar.device import host
 from jumar.ir import Node, apply, constant, param
 from jumar.operators import Gru, Lstm, Rnn
 from jumar.operators.cpu import recurrent
@@ -106,6 +108,22 @@ def test_steps_cut_by_hidden_units(op: type[Recurrent], monkeypatch: pytest.Monk
             layer = op(lists(op, len(backward)), backward)
             lengths = RNG.integers(0, shape[0] + 1, shape[1]).astype(np.int32)
             check(layer, *inputs(op, len(backward), shape, lengths, "float32", False), scale=4)
+
+
+def test_directions_and_examples_walk_on_their_own_where_they_are_enough_for_the_threads() -> None:
+    """A barrier at each step costs a time slice where the machine is busy, so it must be worth it: one direction, and r too large for one core."""
+
+    def walks(hidden: int, dirs: int, batch: int) -> int:
+        arrays = inputs(Lstm, dirs, (64, batch, 8, hidden), None, "float32", False)
+        node = apply(
+            Lstm(lists(Lstm, dirs), (False, True)[:dirs]), *(constant(a) if i else param("x", type_of(a)) for i, a in enumerate(arrays))
+        )
+        lowered = recurrent.lower_recurrent(node, replace(host(), cores=2))
+        assert lowered is not None
+        return sum(t.label == "lstm" for t in lowered.tasks)
+
+    assert [walks(64, 2, 8), walks(256, 2, 8), walks(64, 1, 8), walks(16, 1, 1)] == [1, 1, 1, 1]
+    assert [walks(256, 1, 8), walks(256, 1, 1)] == [64, 64]
 
 
 def test_clip_bounds_the_input_of_every_activation_the_last_one_too() -> None:

@@ -189,7 +189,7 @@ def _unit_parts(layer: Layer, walks: int, target: Target) -> int:
     """In how many parts of hidden units each step of time is cut; 0: each of `walks` directions and examples walks on its own.
 
     Measured on two cores (LSTM, ms for 50 to 100 steps, walks against parts): 128 x 1: 0.58, 0.45; 256 x 1: 3.1, 1.9; 256 x 8: 15, 10;
-    512 x 8: 19, 13; 512 x 32 and 64 x 8: the same.
+    512 x 8: 19, 13; 512 x 32 and 64 x 8: the same.  On a busy machine (medians): 64 x 8 in two directions: 1.2, 1.8; 256 x 8: 5.7, 5.5.
     """
     parts = min(target.cores, layer.step_flops // PART_FLOPS)
     large = layer.dirs == 1 and layer.gates * layer.hidden**2 * layer.dtype.nbytes >= SPLIT_NBYTES
