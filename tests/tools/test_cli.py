@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.tools.helpers import jumar
+from tests.tools.helpers import ROOT, jumar
 
 
 def test_version_and_help_name_every_command(tmp_path: Path) -> None:
@@ -68,3 +70,18 @@ def test_explain_prints_a_page_and_lists_them(tmp_path: Path) -> None:
 
 def test_completion_prints_the_line_for_a_shell(tmp_path: Path) -> None:
     assert "_JUMAR_COMPLETE=zsh_source" in jumar("completion", "zsh", cwd=tmp_path).stdout
+
+
+def test_unknown_variables_are_listed_with_the_settings(tmp_path: Path) -> None:
+    said = jumar("settings", cwd=tmp_path, JUMAR_THRAEDS="2").stdout
+    assert "JUMAR_THRAEDS   (no setting is called that; did you mean threads?)" in said
+
+
+def test_ctrl_c_while_python_imports_has_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    for code in ("import jumar.tools.cli", "import runpy; runpy.run_module('jumar.tools', run_name='__main__')"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path, capture_output=True, text=True, check=False, env={"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (130, "")

@@ -77,8 +77,8 @@ def _check_name(cpu: str, triple: str) -> None:
         refused = done.returncode != 0 or "not a recognized processor" in done.stderr
     if refused:
         raise DeviceError(
-            f"config: JUMAR_CPU must be a {triple.partition('-')[0]} CPU that LLVM knows, got {cpu!r}",
-            hint=nearest(cpu, list(FEATURES)) or "for example JUMAR_CPU=x86-64-v2 or JUMAR_CPU=neoverse-n1",
+            f"config: JUMAR_CPU must name a CPU of {triple.partition('-')[0]} that LLVM knows, got {cpu!r}",
+            hint=nearest(cpu, list(FEATURES)) or f"for example JUMAR_CPU={'x86-64-v2' if triple.startswith('x86_64') else 'neoverse-n1'}",
             code="setting-value",
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from jumar.base import Array, TensorType, ToolError, nearest, type_of
+from jumar.base import Array, StackError, TensorType, ToolError, config, nearest, type_of
 from jumar.runtime import Package, load_package, measure
 
 
@@ -38,7 +38,13 @@ def command(package: Path, inputs: tuple[str, ...], out: Path | None, threads: i
                 f"--input: name must be one of {', '.join(ports)}, got {name!r}", hint=nearest(name, list(ports)), code="input-name"
             )
     arrays = given | {name: _random(type_) for name, type_ in _ports_that_fit(loaded, given).items() if name not in given}
-    outputs = loaded.run(arrays, threads=threads)
+    threads = threads or config("threads")
+    try:
+        outputs = loaded.run(arrays, threads=threads)
+    except StackError as error:
+        if error.code == "run-inputs":
+            error.hint = _way_out(ports, given)
+        raise
     time_ms = measure(lambda: loaded.run(arrays, threads=threads), 1.0) * 1000 if timed else None
     files = _write(outputs, out) if out else {}
     if as_json:
@@ -54,6 +60,15 @@ def command(package: Path, inputs: tuple[str, ...], out: Path | None, threads: i
         click.echo(f"{name}: {type_of(array)}   {spread}" + (f"   -> {files[name]}" if name in files else ""))
     if time_ms is not None:
         click.echo(f"one run: {time_ms:.3f} ms (median)")
+
+
+def _way_out(ports: Mapping[str, TensorType], given: Mapping[str, Array]) -> str:
+    """What to do about arrays that no program of the package takes: convert, or compile for them."""
+    for name, array in given.items():
+        if type_of(array).dtype != ports[name].dtype:
+            return f"convert {name}: numpy.save(path, array.astype({ports[name].dtype.numpy.name!r}))"
+    shapes = " ".join(f"--input {name}={','.join(map(str, a.shape)) or 'scalar'}" for name, a in given.items())
+    return f"a package holds the sizes that it was compiled for; for these: jumar enable MODEL.onnx {shapes} (or --dim NAME=NUMBER)"
 
 
 def _file(package: Path) -> Path:

@@ -14,8 +14,16 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from tests.frontend.build import model as build
 from tests.models.net import Net
 from tests.tools.helpers import ROOT, jumar, small_network, unknown_operators
+
+from jumar.base import ToolError
+from jumar.tools.enable.console import Teller
+from jumar.tools.enable.facts import DimFact
+from jumar.tools.enable.inputs import Chosen, parse_input
+from jumar.tools.enable.job import Options, about_sizes, enable, setting
+from jumar.tools.enable.page import page
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +121,11 @@ def test_run_package_says_which_input_is_wrong(enabled: tuple[Path, dict, str]) 
     done = jumar("run-package", "out", "-i", "x=bad.npy", cwd=folder)
     assert done.returncode == 2
     assert "inputs must be one of [x: f32[2, 3, 16, 16]], got [f32[1, 3, 8, 8]]" in done.stderr
-    assert "input name must" not in done.stderr
+    assert "hint: a package holds the sizes that it was compiled for; for these: jumar enable MODEL.onnx --input x=1,3,8,8" in done.stderr
+    np.save(folder / "half.npy", np.zeros((2, 3, 16, 16), np.float16))
+    assert (
+        "hint: convert x: numpy.save(path, array.astype('float32'))" in jumar("run-package", "out", "-i", "x=half.npy", cwd=folder).stderr
+    )
     done = jumar("run-package", "out", "-i", "z=bad.npy", cwd=folder)
     assert "--input: name must be one of x, got 'z'" in done.stderr
 
@@ -128,6 +140,9 @@ def test_a_model_in_pieces_is_told_as_that_and_gets_no_package(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["numerics"]["within"]
+    assert report["memory"]["arenas"] == 2
+    assert report["memory"]["total_nbytes"] >= 4 * (3 * 6 + 12), "both pieces are counted"
+    assert report["speed"]["between_ms"] > 0
     assert any("cut into 2 native pieces" in w for w in report["warnings"])
     assert any("no package was written" in w for w in report["warnings"])
     run = jumar("run-package", "out", cwd=tmp_path)
@@ -180,6 +195,9 @@ def test_unknown_operators_are_all_listed_with_the_nearest(tmp_path: Path) -> No
         (["small.onnx", "--dim", "bach=1"], "--dim: name must be one of batch, got 'bach'"),
         (["small.onnx", "--dim", "batch=0"], "--dim: must be NAME=NUMBER with a number of at least 1, got 'batch=0'"),
         (["small.onnx", "--input", "x"], "--input: must be NAME=FILE.npy or NAME=SHAPE, got 'x'"),
+        (["small.onnx", "--dim", "batch=2", "--dim", "batch=3"], "--dim: batch must be given once, got 'batch=2' and 'batch=3'"),
+        (["small.onnx", "--dim", "batch=99999999999"], "of memory, got "),
+        (["small.onnx", "--picture", "x.png"], "enable: --picture must come with --example, got x.png alone"),
         (["missing.onnx"], "missing.onnx: file must exist and be readable"),
         ([], "enable: MODEL must be given, got none"),
     ],
@@ -188,6 +206,43 @@ def test_wrong_arguments_are_said_in_one_sentence(tmp_path: Path, arguments: lis
     small_network(tmp_path / "small.onnx")
     np.save(tmp_path / "half.npy", np.zeros((1, 3, 16, 16), np.float16))
     assert wording in refused(tmp_path, *arguments)
+
+
+def test_a_wrong_cpu_is_an_error_and_no_abort(tmp_path: Path) -> None:
+    done = jumar("enable", str(small_network(tmp_path / "small.onnx")), "--json", cwd=tmp_path, JUMAR_CPU="potato")
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert (error["type"], error["code"]) == ("DeviceError", "setting-value")
+    assert "got 'potato'" in error["what"]
+
+
+def test_an_error_with_made_up_sizes_says_so() -> None:
+    chosen = Chosen({}, (), (DimFact("n", 16, "not given: a small number"), DimFact("m", 2, "given by --dim")))
+    with pytest.raises(ToolError) as caught, about_sizes(chosen):
+        raise ToolError("x", hint="first")
+    assert caught.value.hint == "first; these sizes were made up: n=16; try others with --dim NAME=NUMBER or --input NAME=SHAPE"
+
+
+def test_a_model_of_constants_and_one_without_dimensions(tmp_path: Path) -> None:
+    teller = Teller(quiet=True)
+    sr = build("g (int64[3] x, int64 sr) => (int64[3] y) { y = Add(x, sr) }")
+    (tmp_path / "sr.onnx").write_bytes(sr.SerializeToString())
+    options = Options(tmp_path / "sr.onnx", tmp_path / "sr", (parse_input("sr=16000"),), runs=2)
+    report = enable(options, teller)
+    assert report.numerics is not None and report.numerics.within
+    assert report.model.inputs[1].source == "16000, given by --input"
+    text = build("g (string[2] s, float[2] x) => (string[2] y, float[2] z) { y = Identity(s) \n z = Relu(x) }")
+    (tmp_path / "s.onnx").write_bytes(text.SerializeToString())
+    np.save(tmp_path / "s.npy", np.array(["hello", "wörld"]))
+    report = enable(Options(tmp_path / "s.onnx", tmp_path / "s", (parse_input(f"s={tmp_path / 's.npy'}"),), runs=2), teller)
+    assert "no package was written: 1 output of the model is handed on in Python, outside native code" in report.warnings
+    const = build("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Identity(w) }")
+    (tmp_path / "c.onnx").write_bytes(const.SerializeToString())
+    with setting(JUMAR_CACHE="0"):
+        report = enable(Options(tmp_path / "c.onnx", tmp_path / "c", runs=2), teller)
+    assert "no package was written: nothing is left to run, since every output is a constant or an input" in report.warnings
+    assert report.compile is not None and report.compile.cached_s is None
+    assert "from the cache" not in page(report).replace("<dt>From the cache</dt>", "").lower()
 
 
 def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
@@ -202,7 +257,8 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_leave_nothing_half_written(number: signal.Signals, code: int, tmp_path: Path) -> None:
     small_network(tmp_path / "small.onnx")
     command = [sys.executable, "-m", "jumar.tools", "enable", "small.onnx", "--out", "out", "--runs", "1000000"]
     environment = {"PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path), "JUMAR_CACHE_DIR": str(tmp_path / "cache")}
@@ -221,9 +277,9 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
                 break
         time.sleep(0.5)
         assert list(tmp_path.glob(".out*.part"))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         rest = process.stdout.read()
-        assert process.wait(60) == 130
+        assert process.wait(60) == code
     assert "stopped: nothing was left half-written" in rest
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out*"))

@@ -5,13 +5,17 @@ In: facts.  Out: SVG elements that take their colours from the page's style shee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from html import escape
 
-from jumar.tools.enable.facts import MemoryFact, StepFact
-from jumar.tools.enable.units import ms_text, nbytes_text
+from jumar.tools.enable.facts import Block, MemoryFact, StepFact
+from jumar.tools.enable.units import ms_text, nbytes_text, plural
 
 WIDTH, LEFT, RIGHT = 1120, 78, 12
+
+
+COLOURS = ("contraction", "elementwise", "reduction", "movement", "fused", "other")  # of the largest values; `input` for the rest
 
 
 def timeline(steps: Sequence[StepFact]) -> str:
@@ -42,7 +46,7 @@ def timeline(steps: Sequence[StepFact]) -> str:
         shown = s.label.split("(")[0].split(" ")[0]
         if width > 7 * len(shown) + 8:
             parts.append(f'<text class="inbar" x="{x + width / 2:.1f}" y="{y + 18}" text-anchor="middle">{escape(shown)}</text>')
-    parts += _axis_x(end, scale, top + row * len(threads), ms_text)
+    parts += _axis_x(end, scale, top + row * len(threads), ms_text, 0.0)
     return "".join([*parts, "</svg>"])
 
 
@@ -50,7 +54,7 @@ def memory_curve(memory: MemoryFact) -> str:
     """Live bytes at each step as an area, the arena and the lower bound as lines."""
     live = memory.live_nbytes or (0,)
     high = max(memory.peak_nbytes, *live, 1) * 1.12
-    height, top, bottom = 240, 10, 34
+    height, top, bottom = 256, 26, 34
     inner = height - top - bottom
     scale_x, scale_y = (WIDTH - LEFT - RIGHT) / len(live), inner / high
     base = top + inner
@@ -61,15 +65,15 @@ def memory_curve(memory: MemoryFact) -> str:
         points += [f"{LEFT + i * scale_x:.1f},{y:.1f}", f"{LEFT + (i + 1) * scale_x:.1f},{y:.1f}"]
     points.append(f"{LEFT + len(live) * scale_x:.1f},{base}")
     parts.append(f'<polygon class="live" points="{" ".join(points)}"/>')
-    # the two lines often lie on each other: one label above, one below
-    for value, kind, text, shift in (
-        (memory.bound_nbytes, "bound", f"lower bound {nbytes_text(memory.bound_nbytes)}", 14),
-        (memory.peak_nbytes, "arena", f"arena {nbytes_text(memory.peak_nbytes)}", -5),
+    # the two lines often lie on each other and on the curve: their labels stand above the chart
+    for value, kind, text, right in (
+        (memory.bound_nbytes, "bound", f"lower bound {nbytes_text(memory.bound_nbytes)}", WIDTH - RIGHT - 190),
+        (memory.peak_nbytes, "arena", f"arena {nbytes_text(memory.peak_nbytes)}", WIDTH - RIGHT - 4),
     ):
         y = base - value * scale_y
         parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="{kind}-text" x="{WIDTH - RIGHT - 4}" y="{y + shift:.1f}" text-anchor="end">{text}</text>')
-    parts += _axis_x(len(live), scale_x, base, lambda v: f"step {v:.0f}")
+        parts.append(f'<text class="{kind}-text" x="{right}" y="14" text-anchor="end">{text}</text>')
+    parts += _axis_x(len(live), scale_x, base, lambda v: f"step {v:.0f}", 1.0)
     return "".join([*parts, "</svg>"])
 
 
@@ -82,16 +86,29 @@ def arena_map(memory: MemoryFact) -> str:
     scale_x, scale_y = (WIDTH - LEFT - RIGHT) / steps, inner / high
     base = top + inner
     parts = [_open(height, "map of the arena: steps across, bytes up"), *_axis_y(high, scale_y, base)]
-    for number, b in enumerate(memory.blocks):
+    colours = {id(b): number for number, b in enumerate(_largest(memory))}
+    for b in memory.blocks:
         x, width = LEFT + b.first * scale_x, (b.last - b.first + 1) * scale_x
         y, tall = base - (b.offset + b.nbytes) * scale_y, b.nbytes * scale_y
         tip = f"{b.label}\n{nbytes_text(b.nbytes)} at {nbytes_text(b.offset)}\nsteps {b.first} to {b.last}"
         parts.append(
-            f'<rect class="block c{number % 6}" x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{max(tall, 0.5):.2f}">'
+            f'<rect class="block c{colours.get(id(b), len(COLOURS))}" x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{max(tall, 0.5):.2f}">'
             f"<title>{escape(tip)}</title></rect>"
         )
-    parts += _axis_x(steps, scale_x, base, lambda v: f"step {v:.0f}")
+    parts += _axis_x(steps, scale_x, base, lambda v: f"step {v:.0f}", 1.0)
     return "".join([*parts, "</svg>"])
+
+
+def arena_legend(memory: MemoryFact) -> list[tuple[str, str]]:
+    """Colour and meaning: the largest values, and all others."""
+    shown = _largest(memory)
+    found = [(colour, f"{b.label}, {nbytes_text(b.nbytes)}") for colour, b in zip(COLOURS, shown, strict=False)]
+    rest = len(memory.blocks) - len(shown)
+    return [*found, ("input", plural(rest, "smaller value"))] if rest else found
+
+
+def _largest(memory: MemoryFact) -> list[Block]:
+    return sorted(memory.blocks, key=lambda b: -b.nbytes)[: len(COLOURS)]
 
 
 def share_bar(share: float) -> str:
@@ -107,13 +124,24 @@ def _open(height: int, label: str) -> str:
     return f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{escape(label)}">'
 
 
-def _axis_x(end: float, scale: float, y: float, text: object) -> list[str]:
-    assert callable(text), "text formats a number"
+def ticks(end: float, *, least: float = 0.0, base: int = 10) -> list[float]:
+    """About five round numbers from 0 to `end`.   least: the smallest distance; base 1024: round in bytes.
+
+    >>> ticks(9.3), ticks(3, least=1.0), [t / 1024 for t in ticks(7000, base=1024)]
+    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 6.0])
+    """
+    wanted = max(end / 5, least, 1e-12)
+    power = float(base) ** math.floor(math.log(wanted, base))
+    factors = (1, 2, 5, 10) if base == 10 else tuple(2**i for i in range(11))
+    step = next((f * power for f in factors if f * power >= wanted * 0.999), factors[-1] * power)
+    return [i * step for i in range(int(end / step + 1e-9) + 1)]
+
+
+def _axis_x(end: float, scale: float, y: float, text: Callable[[float], str], least: float) -> list[str]:
     parts = [f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>']
-    for i in range(6):
-        value = end * i / 5
+    for value in ticks(end, least=least):
         x = LEFT + value * scale
-        anchor = "start" if i == 0 else "end" if i == 5 else "middle"
+        anchor = "start" if not value else "end" if x > WIDTH - RIGHT - 24 else "middle"
         parts.append(
             f'<text class="axis" x="{x:.1f}" y="{y + 20:.1f}" text-anchor="{anchor}">{escape(text(value)) if value else "0"}</text>'
         )
@@ -122,8 +150,7 @@ def _axis_x(end: float, scale: float, y: float, text: object) -> list[str]:
 
 def _axis_y(high: float, scale: float, base: float) -> list[str]:
     parts = []
-    for i in range(5):
-        value = high * i / 4.4
+    for value in ticks(high, least=1.0, base=1024):
         y = base - value * scale
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{nbytes_text(value)}</text>')

@@ -26,7 +26,7 @@ _PREFIX = "jumar-cold-"
 
 def compile_times(model: Path, inputs: Mapping[str, Array], *, threads: int, cache: bool = True) -> tuple[float, float | None]:
     """Seconds cold and from the cache; the latter None where no cache is used."""
-    _remove_leftovers(Path(tempfile.gettempdir()))
+    remove_leftovers(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as folder:
         feeds = Path(folder) / "inputs.npz"
         with feeds.open("wb") as file:
@@ -51,7 +51,7 @@ def is_alive(process: int) -> bool:
     return True
 
 
-def _remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Cold caches of processes that were killed."""
     for path in folder.glob(f"{_PREFIX}*-*"):
         number = path.name.removeprefix(_PREFIX).partition("-")[0]

@@ -21,6 +21,7 @@ from jumar.tools.enable.facts import (
     ModelFact,
     NumericsFact,
     PassFact,
+    Report,
     SpeedFact,
 )
 from jumar.tools.enable.page import did_text
@@ -86,10 +87,14 @@ class Teller:
         for d in m.dims:
             self.line("", f"free dimension {d.name} = {d.value} ({d.why})")
 
+    def captured(self, r: Report) -> None:
+        if r.passes:
+            self.line("graph engine", r.captured_text)
+
     def passes(self, passes: tuple[PassFact, ...], missed: tuple[MissedFusion, ...]) -> None:
         shown = [p for p in passes if p.before != p.after or p.did]
-        for at, p in enumerate(shown):
-            self.line("graph engine" if at == 0 else "", f"{p.name:14}{p.before:5} -> {p.after:<5}{did_text(p.did)}")
+        for p in shown:
+            self.line("", f"{p.name:14}{p.before:5} -> {p.after:<5}{did_text(p.did)}")
         for m in missed[:5]:
             self.line("", f"not fused: {m.producer} into {m.consumer} ({nbytes_text(m.nbytes)}): {m.why}")
 
@@ -105,9 +110,10 @@ class Teller:
         )
 
     def memory(self, m: MemoryFact) -> None:
+        arena = "an arena" if m.arenas == 1 else f"{m.arenas} arenas (one for each piece)"
         self.line(
             "memory",
-            f"tensors {nbytes_text(m.total_nbytes)} in an arena of {nbytes_text(m.peak_nbytes)} ({m.saving_percent:.1f} % saved; lower bound "
+            f"tensors {nbytes_text(m.total_nbytes)} in {arena} of {nbytes_text(m.peak_nbytes)} ({m.saving_percent:.1f} % saved; lower bound "
             f"{nbytes_text(m.bound_nbytes)}, plan at {m.over_bound:.3f} of it), constants {nbytes_text(m.constants_nbytes)}",
         )
 
@@ -134,6 +140,11 @@ class Teller:
             self.line(
                 "",
                 f"{s.gflops_per_s:.4g} Gflop/s, {s.percent_of_peak:.0f} % of the {s.peak_gflops_per_s:.4g} Gflop/s measured on this machine",
+            )
+        if s.steps:
+            self.line(
+                "",
+                f"the steps take {ms_text(s.steps_ms)} together, by separate profiled runs; {ms_text(s.between_ms)} of the median is spent between them",
             )
         for step in s.costliest():
             share = 100 * step.time_ms / s.steps_ms if s.steps_ms else 0.0

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from jumar.tools.enable.units import plural
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -104,7 +106,8 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryFact:
-    """The plan.   total: sum of all tensors; peak: the arena; bound: largest sum of live bytes; live: that sum, step by step."""
+    """The plan.   total: sum of all tensors; peak: the arena; bound: largest sum of live bytes; live: that sum, step by step;
+    arenas: of how many pieces these are the sums."""
 
     total_nbytes: int
     peak_nbytes: int
@@ -112,6 +115,7 @@ class MemoryFact:
     constants_nbytes: int
     live_nbytes: tuple[int, ...] = ()
     blocks: tuple[Block, ...] = ()
+    arenas: int = 1
 
     @property
     def saving_percent(self) -> float:
@@ -218,6 +222,11 @@ class SpeedFact:
     def steps_ms(self) -> float:
         return math.fsum(s.time_ms for s in self.steps)
 
+    @property
+    def between_ms(self) -> float:
+        """What the median run takes beyond its steps: calls, copies, and what runs in Python between native pieces."""
+        return max(self.median_ms - self.steps_ms, 0.0)
+
 
 @dataclass(frozen=True)
 class GraphNode:
@@ -248,6 +257,20 @@ class Report:
     warnings: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def captured(self) -> int:
+        """Operators in the graph that the first pass gets."""
+        return self.passes[0].before if self.passes else 0
+
+    @property
+    def captured_text(self) -> str:
+        """How the file's operators became the graph engine's."""
+        inside, first = plural(self.model.node_count, "operator"), self.captured
+        if first == self.model.node_count:
+            return f"{inside} in the file, as many in the captured graph"
+        why = "the import settles what is known by then and maps each operator to one or several of ours"
+        return f"{inside} in the file, {first} in the captured graph: {why}"
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the derived figures beside the measured ones; what has no number is null."""
         document: dict[str, Any] = _plain(self)
@@ -257,7 +280,7 @@ class Report:
         if self.numerics:
             document["numerics"]["within"] = self.numerics.within
         if self.speed:
-            document["speed"]["percent_of_peak"] = self.speed.percent_of_peak
+            document["speed"] |= {"percent_of_peak": self.speed.percent_of_peak, "between_ms": self.speed.between_ms}
             document["speed"]["costliest"] = [s.index for s in self.speed.costliest()]
         return document
 

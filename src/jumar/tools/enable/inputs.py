@@ -249,7 +249,7 @@ def _random(rng: np.random.Generator, name: str, type_: TensorType) -> Array:
     if dtype.kind == "s":
         raise ToolError(
             f"--input: {name} holds text and must be given as a file, got nothing",
-            hint=f"numpy.save('{name}.npy', numpy.array([['some text']])), then --input {name}={name}.npy",
+            hint=f"numpy.save('{name}.npy', numpy.full({type_.dims}, 'some text')), then --input {name}={name}.npy",
             code="input-file",
         )
     return np.asarray(rng.standard_normal(type_.dims)).astype(dtype.numpy)

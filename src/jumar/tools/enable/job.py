@@ -36,6 +36,7 @@ from jumar.tools.enable.numerics import verify
 from jumar.tools.enable.page import page
 from jumar.tools.enable.pieces import Piece, Pieces, compile_pieces
 from jumar.tools.enable.settings import cache_fault
+from jumar.tools.enable.units import plural
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Options:
 def enable(options: Options, teller: Teller) -> Report:
     """The report; everything is written before it returns."""
     threads = options.threads or config("threads") or usable_cores()
-    with whole_folder(options.out) as folder, _stages(folder / "stages"):
+    with whole_folder(options.out) as folder, stages_saved(folder / "stages"):
         teller.working("environment", "looking at the machine")
         environment = find_environment()
         teller.environment(environment)
@@ -71,11 +72,12 @@ def enable(options: Options, teller: Teller) -> Report:
         report = Report(options.title or options.model.name, environment, facts)
 
         teller.working("graph engine", "compiling")
-        with _about_sizes(chosen):
+        with about_sizes(chosen):
             built = compile_pieces(model, chosen.arrays, threads=threads)
             pieces = built.pieces
             outputs = [np.asarray(o) for o in model.run(None, chosen.arrays)]
         report = replace(report, **_graph_engine(pieces), warnings=(*options.notes, *model.warnings, *_warnings(built)))
+        teller.captured(report)
         teller.passes(report.passes, report.missed)
         teller.warnings(report.warnings)
 
@@ -119,7 +121,7 @@ def _inputs(model: Model, options: Options) -> Chosen:
 
 
 @contextmanager
-def _about_sizes(chosen: Chosen) -> Iterator[None]:
+def about_sizes(chosen: Chosen) -> Iterator[None]:
     """Adds to an error that sizes were made up, which may be why."""
     try:
         yield
@@ -156,13 +158,13 @@ def _warnings(built: Pieces) -> tuple[str, ...]:
         )
     if len(built.pieces) > 1 or built.hosts:
         between = f", with {', '.join(built.hosts)} in Python between them" if built.hosts else ""
-        pieces = f"{len(built.pieces)} native piece{'s' * (len(built.pieces) != 1)}"
+        pieces = plural(len(built.pieces), "native piece")
         found.append(f"the model is cut into {pieces}, where values decide how to go on{between}")
     return tuple(found)
 
 
 def _compile_fact(pieces: Sequence[Piece], cold: float, cached: float | None) -> CompileFact:
-    stages: dict[str, float] = {}
+    stages: dict[str, float] = dict.fromkeys(("passes", "lower", "kernels", "plan", "constants"), 0.0)  # as they follow one another
     for p in pieces:
         for name, seconds in p.compiled.report.seconds.items():
             if name != "total":
@@ -178,16 +180,21 @@ def _compile_fact(pieces: Sequence[Piece], cold: float, cached: float | None) ->
 
 
 def _memory(pieces: Sequence[Piece]) -> MemoryFact | None:
-    """The largest piece's plan, since pieces run one after another; the sums are over all."""
+    """The plans of all pieces, added up: each piece has an arena of its own, drawn side by side and step after step."""
     plans = [p.compiled.report.plan for p in pieces if p.compiled.report.plan]
     if not plans:
         return None
-    largest = max(plans, key=lambda plan: plan.nbytes)
-    blocks = tuple(
-        Block(life.label, offset, life.nbytes, life.first, life.last) for life, offset in zip(largest.lives, largest.offsets, strict=True)
-    )
+    blocks: list[Block] = []
+    live: list[int] = []
+    base = 0
+    for plan in plans:
+        at = len(live)
+        blocks += [Block(x.label, base + o, x.nbytes, at + x.first, at + x.last) for x, o in zip(plan.lives, plan.offsets, strict=True)]
+        live += plan.live_nbytes
+        base += plan.nbytes
     constants = sum(p.compiled.program.constants.nbytes for p in pieces)
-    return MemoryFact(largest.total_nbytes, largest.nbytes, largest.bound, constants, largest.live_nbytes, blocks)
+    total, bound = sum(plan.total_nbytes for plan in plans), sum(plan.bound for plan in plans)
+    return MemoryFact(total, base, bound, constants, tuple(live), tuple(blocks), len(plans))
 
 
 def _numerics(pieces: Sequence[Piece], names: Sequence[str], outputs: Sequence[Array], teller: Teller) -> NumericsFact:
@@ -217,12 +224,16 @@ def _run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
 def _write(report: Report, built: Pieces, folder: Path, out: Path) -> Report:
     pieces = built.pieces
     files = {"report": str(out / "report.html"), "figures": str(out / "report.json"), "stages": str(out / "stages")}
-    if len(pieces) == 1 and not built.hosts and not pieces[0].compiled.program.host_steps:
+    whole = len(pieces) == 1 and not built.hosts
+    missing = len(report.model.outputs) - len(pieces[0].compiled.program.outputs) if whole else 0
+    if whole and not missing and not pieces[0].compiled.program.host_steps:
         save_package(folder / "model.jmr", [pieces[0].compiled.program], name=report.title)
         files["package"] = str(out / "model.jmr")
     else:
         if not pieces and not built.hosts:
             why = "nothing is left to run, since every output is a constant or an input"
+        elif missing > 0:
+            why = f"{plural(missing, 'output')} of the model {'is' if missing == 1 else 'are'} handed on in Python, outside native code"
         elif len(pieces) != 1 or built.hosts:
             why = "the model needs the host between native pieces, and a package stands on native code alone"
         else:
@@ -297,7 +308,7 @@ def _remove_leftovers(out: Path) -> None:
 
 
 @contextmanager
-def _stages(folder: Path) -> Iterator[None]:
+def stages_saved(folder: Path) -> Iterator[None]:
     """Saves the stages of every compile into `folder`, and in the end also where the user's settings want them."""
     wanted = config("save_graphs")
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from jumar.tools.enable.charts import arena_map, memory_curve, share_bar, timeline
+from jumar.tools.enable.charts import arena_legend, arena_map, memory_curve, share_bar, timeline
 from jumar.tools.enable.facts import Report
 from jumar.tools.enable.picture import picture
 from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
@@ -39,6 +39,7 @@ def page(report: Report) -> str:
         graph=Markup(picture(report.graph, [f"{i.name}: {i.chosen}" for i in report.model.inputs])) if report.graph else "",
         curve=Markup(memory_curve(report.memory)) if report.memory and report.memory.live_nbytes else "",
         arena=Markup(arena_map(report.memory)) if report.memory and report.memory.blocks else "",
+        arena_legend=arena_legend(report.memory) if report.memory else (),
         timeline=Markup(timeline(report.speed.steps)) if report.speed and report.speed.steps else "",
     )
 
@@ -88,5 +89,5 @@ def tiles(report: Report) -> list[tuple[str, str]]:
         cached = f"; {ms_text(report.compile.cached_s * 1000)} from the cache" if report.compile.cached_s is not None else ""
         shown.append((ms_text(report.compile.cold_s * 1000), f"compile{cached}"))
     if report.passes:
-        shown.append((f"{report.passes[0].before} → {report.passes[-1].after}", "operators before and after the graph engine"))
+        shown.append((f"{report.passes[0].before} → {report.passes[-1].after}", "operators captured, and after the graph engine"))
     return shown

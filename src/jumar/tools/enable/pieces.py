@@ -44,7 +44,7 @@ def compile_pieces(model: Model, arrays: Mapping[str, Array], *, threads: int) -
             hosts.append(piece.host)
         elif isinstance(piece.compiled, Compiled) and piece.graph is not None:
             assert piece.received is not None, "they were asked for"
-            inputs = [np.ascontiguousarray(a) for a in piece.received]
+            inputs = [np.asarray(a, order="C") for a in piece.received]  # ascontiguousarray would make a number a vector
             found.append(Piece(piece.graph, piece.compiled, piece.compiled.instance(threads=threads), inputs))
         elif piece.compiled is None and piece.program is not None:
             raise ToolError("enable: the model must be compiled afresh, got it from the cache: this is our bug", code="our-bug")

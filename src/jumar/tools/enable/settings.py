@@ -9,27 +9,19 @@ import os
 import tempfile
 from pathlib import Path
 
-from jumar.base import SETTINGS, ToolError, config, nearest
-from jumar.compiler.stages import stages
+from jumar.base import ToolError, config, nearest
+from jumar.compiler import stages
 from jumar.device import host
-
-_FLAGS = ("", "0", "1", "false", "true", "no", "yes", "off", "on")
+from jumar.tools.settings import check_values, unknown_variables
 
 
 def check_settings() -> tuple[str, ...]:
     """Warnings about the settings; refuses values that no setting takes."""
-    for setting in SETTINGS.values():
-        config(setting.name)
-        text = os.environ.get(setting.environment, "").strip().lower()
-        if isinstance(setting.default, bool) and text not in _FLAGS:
-            raise ToolError(f"config: {setting.environment} must be 0 or 1, got {text!r}", code="setting-value")
-    if config("threads") < 0:
-        raise ToolError(f"config: JUMAR_THREADS must be at least 0, got {config('threads')}", code="setting-value")
+    check_values()
     _check_passes()
     fault = cache_fault()
     notes = [f"the compile cache cannot be used: {fault}"] if fault and config("cache") else []
-    unknown = [name for name in sorted(os.environ) if name.startswith("JUMAR_") and name not in {s.environment for s in SETTINGS.values()}]
-    return (*notes, *(f"no setting is called {name}, and it does nothing" for name in unknown))
+    return (*notes, *(f"no setting is called {name}, and it does nothing" for name in unknown_variables()))
 
 
 def cache_fault() -> str:
