@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.tools.helpers import ROOT, jumar
+
+from jumar.tools.cli import cli, main
 
 
 def test_version_and_help_name_every_command(tmp_path: Path) -> None:
@@ -85,3 +89,17 @@ def test_ctrl_c_while_python_imports_has_no_traceback(tmp_path: Path) -> None:
             cwd=tmp_path, capture_output=True, text=True, check=False, env={"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"},
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_too_little_memory_is_an_error_and_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 373 GiB")
+
+    monkeypatch.setattr(cli, "main", fail)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as caught:
+        main(["ops", "--json"])
+    assert caught.value.code == 2
+    shown = capsys.readouterr()
+    assert "got Unable to allocate 373 GiB" in shown.err
+    assert json.loads(shown.out)["error"]["code"] == "memory"

@@ -12,7 +12,6 @@ import click
 
 from jumar.base import SETTINGS, ToolError, config, nearest
 
-
 _FLAGS = ("", "0", "1", "false", "true", "no", "yes", "off", "on")
 
 

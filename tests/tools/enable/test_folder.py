@@ -101,3 +101,11 @@ def test_stages_go_also_where_the_setting_wants_them(tmp_path: Path) -> None:
             (tmp_path / "stages").mkdir()
             (tmp_path / "stages" / "a.graph").write_text("graph")
         assert (tmp_path / "wanted" / "a.graph").read_text() == "graph"
+    (tmp_path / "file").write_text("no folder")
+
+    def save_into_a_file() -> None:
+        with setting(JUMAR_SAVE_GRAPHS=str(tmp_path / "file")), stages_saved(tmp_path / "stages"):
+            pass
+
+    with pytest.raises(ToolError, match="JUMAR_SAVE_GRAPHS must be a folder"):
+        save_into_a_file()

@@ -316,7 +316,12 @@ def stages_saved(folder: Path) -> Iterator[None]:
             yield
     finally:
         if wanted and folder.is_dir():
-            shutil.copytree(folder, wanted, dirs_exist_ok=True)
+            try:
+                shutil.copytree(folder, wanted, dirs_exist_ok=True)
+            except OSError as error:  # shutil.Error, too
+                raise ToolError(
+                    f"config: JUMAR_SAVE_GRAPHS must be a folder that can be written to, got {wanted!r}", code="setting-value"
+                ) from error
 
 
 @contextmanager
