@@ -64,6 +64,14 @@ def test_group_of_mixed_types() -> None:
             check(graph([result], [x, y]), random("f32", *shape), random(narrow.name, *shape))
 
 
+def test_few_channels_in_planes_come_to_stand_together() -> None:
+    for channels, dtype in product((1, 2, 3, 4, 7), ("f32", "u8", "f16")):
+        for pixels in (31, 32, 64, 1003):
+            x = param("x", type_of(random(dtype, 2, channels, pixels)))
+            scale = param("s", type_of(random("f32")))
+            check(graph([Transpose((0, 2, 1))(Mul()(Cast(f32)(x), scale))], [x, scale]), random(dtype, 2, channels, pixels), random("f32"))
+
+
 def test_in_place_is_offered_only_for_the_same_element() -> None:
     a, b = param("a", type_of(random("f32", 8, 5))), param("b", type_of(random("f32", 5)))
     (task,) = lower(Add()(a, b)).tasks  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from jumar.device import Target
 from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value, Variable
 from jumar.operators.cpu.expression import Expression, lanes_of, load, masks_are_cheap, store, widen
-from jumar.operators.cpu.region import Operand, Region, collapse
+from jumar.operators.cpu.region import Operand, Region, collapse, with_axes
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg
 
 CHUNK_WORK = 6000  # vector instructions in a chunk: some microseconds, so that handing it out is small
@@ -45,14 +45,16 @@ def lower_pointwise(region: Region, places: dict[Node, TaskArg], target: Target,
     """The task of a region.   places: where operands and targets are."""
     if region.size == 0:
         return Lowered()
-    region = collapse(region)
+    region, expression = collapse(region), region.expression
+    memory = [o.node.dtype for o in (*region.operands, *region.targets)]
+    lanes = lanes_of((*expression.dtypes, *memory), target)
+    long = _long_axis(region, lanes)
+    if long is not None:
+        region = _innermost(region, long)
     *outer, inner = region.space or (1,)
     everything = (*region.operands, *region.targets)
     inner_strides = [o.strides[-1] if o.strides else 1 for o in everything]
-    expression = region.expression
-    memory = [o.node.dtype for o in everything]
-    lanes = lanes_of((*expression.dtypes, *memory), target)
-    masked = lanes > 1 and masks_are_cheap(memory, target)
+    masked = lanes > 1 and long is None and masks_are_cheap(memory, target)
     if 0 < inner < lanes and not masked:
         lanes = max(1, 1 << (inner.bit_length() - 1))
     units = expression.cost + len(everything)
@@ -75,6 +77,27 @@ def lower_pointwise(region: Region, places: dict[Node, TaskArg], target: Target,
         chunks=-(-rows // rows_per_chunk) * parts, inplace=tuple(_inplace(region)), nbytes=nbytes, label=label,
     )  # fmt: skip
     return Lowered((task,))
+
+
+def _long_axis(region: Region, lanes: int) -> int | None:
+    """The axis to run in vectors where the last one is too short for them: a long one along which the operands are dense or stand still.
+
+    An image of three channels that comes in planes is read in vectors and written element by element: four times as fast as the reverse.
+    """
+    if not region.space or region.space[-1] >= lanes:
+        return None
+    for axis in reversed(range(len(region.space) - 1)):
+        steps = {o.strides[axis] for o in region.operands}
+        if region.space[axis] >= 4 * lanes and 1 in steps and steps <= {0, 1}:
+            return axis
+    return None
+
+
+def _innermost(region: Region, axis: int) -> Region:
+    """The same nest with another axis as the last."""
+    everything = (*region.operands, *region.targets)
+    axes = [(size, a in region.reduced, [o.strides[a] for o in everything]) for a, size in enumerate(region.space)]
+    return with_axes(region, [*axes[:axis], *axes[axis + 1 :], axes[axis]])
 
 
 def argument(operand: Operand, places: dict[Node, TaskArg]) -> TaskArg:
