@@ -1,7 +1,8 @@
 """Constant folding: what depends on constants alone is computed once, by the operators' references.
 
 In: any graph.  Out: the same graph with constants in those places.  A value that is much larger than what it is made from stays an
-operator (a broadcast of one number to a whole mask), unless only folded values read it.
+operator (a broadcast of one number to a whole mask), unless only folded values read it.  One that is a few times larger is made, as long
+as all of them have room: it is codes as numbers (quantized weights), which would be unpacked, and packed for a kernel, in each run.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from jumar.ir import Constant, Data, Get, Graph, Node, Param, apply, evaluate
 
 @dataclass(frozen=True)
 class Fold:
-    """max_growth_nbytes: a constant that is larger than this and than all that it is made from is not made."""
+    """max_growth_nbytes: a constant that is larger than this and than all that it is made from is not made,
+    unless it is at most `max_widening` times as large, and all such values together are at most `max_widened_nbytes`."""
 
     max_growth_nbytes: int = 1 << 20
+    max_widening: int = 4  # from 8 bits to 32
+    max_widened_nbytes: int = 4 << 30
     name = "fold"
 
     def __call__(self, graph: Graph) -> Graph:
@@ -28,6 +32,8 @@ class Fold:
             return graph
         values: dict[Node, Any] = {}
         new: dict[Node, Node] = {p: p for p in graph.params}
+        for node in self._widened(graph, known):
+            new[node] = apply(Constant(Data(_evaluate(node, values))), loc=node.loc)
         for node in graph.nodes:
             if node in new or (node in known and not isinstance(node.op, Constant)):
                 continue
@@ -38,6 +44,12 @@ class Fold:
         if count:
             event("fold", folded=count)
         return result
+
+    def _widened(self, graph: Graph, known: set[Node]) -> list[Node]:
+        """Known values that others read and that grow a little; none where they have no room."""
+        read = dict.fromkeys(i for n in graph.nodes if n not in known for i in n.inputs if i in known)
+        found = [n for n in read if self._grows(n) and isinstance(n.type, TensorType) and n.type.nbytes <= self.max_widening * _sources(n)]
+        return found if sum(n.type.nbytes for n in found) <= self.max_widened_nbytes else []
 
     def _successor(self, node: Node, new: dict[Node, Node], known: set[Node], values: dict[Node, Any]) -> Node:
         inputs = tuple(self._value(i, new, known, values) for i in node.inputs)
@@ -62,16 +74,21 @@ class Fold:
             return True
         if node.type.nbytes <= self.max_growth_nbytes:
             return False
-        sources: dict[Node, int] = {}
-        todo = [node]
-        while todo:
-            at = todo.pop()
-            if at.array is not None:
-                sources[at] = at.array.nbytes
-            elif at not in sources:
-                sources[at] = 0
-                todo += at.inputs
-        return node.type.nbytes > sum(sources.values())
+        return node.type.nbytes > _sources(node)
+
+
+def _sources(node: Node) -> int:
+    """Bytes of the constants that a known node is made from."""
+    sources: dict[Node, int] = {}
+    todo = [node]
+    while todo:
+        at = todo.pop()
+        if at.array is not None:
+            sources[at] = at.array.nbytes
+        elif at not in sources:
+            sources[at] = 0
+            todo += at.inputs
+    return sum(sources.values())
 
 
 def _known(graph: Graph) -> set[Node]:
