@@ -104,7 +104,10 @@ class Store:
             self.sweep()
 
     def put_later(self, key: str, *parts: bytes | memoryview) -> None:
-        """`put` beside whatever comes next: a hundred megabytes take half a second.   Whoever reads the key waits, and so does the end of the process."""
+        """`put` beside whatever comes next: a hundred megabytes take half a second.   Whoever reads the key waits, and so does the end of the process.
+        Small ones are written at once."""
+        if sum(map(len, parts)) < _LARGE:
+            return self.put(key, *parts)
         path = self.path(key)
 
         def write() -> None:
