@@ -107,7 +107,8 @@ class Store:
         """`put` beside whatever comes next: a hundred megabytes take half a second.   Whoever reads the key waits, and so does the end of the process.
         Small ones are written at once."""
         if sum(map(len, parts)) < _LARGE:
-            return self.put(key, *parts)
+            self.put(key, *parts)
+            return
         path = self.path(key)
 
         def write() -> None:
