@@ -58,7 +58,7 @@ class Package:
             got = ", ".join(map(str, key))
             raise RuntimeFault(
                 f"package {self.name}: inputs must be one of [{known}], got [{got}]",
-                hint="deploy it for these shapes, too",
+                hint="make a package for these shapes, too: jumar enable ... --dim, or Model.package(dims=...)",
                 code="run-inputs",
             )
         if key not in self._instances:
@@ -115,7 +115,9 @@ def load_package(path: str | Path) -> Package:
             manifest = json.loads(file.read("manifest.json"))
             if manifest["format"] != FORMAT:
                 raise RuntimeFault(
-                    f"package {path.name}: format must be {FORMAT}, got {manifest['format']}", hint="deploy it again", code="package-format"
+                    f"package {path.name}: format must be {FORMAT}, got {manifest['format']}",
+                    hint="make it again with jumar enable",
+                    code="package-format",
                 )
             architecture, target = manifest["architecture"], manifest["target"]
             if architecture != platform.machine():
@@ -124,7 +126,7 @@ def load_package(path: str | Path) -> Package:
             if lacking:
                 raise RuntimeFault(
                     f"package {path.name}: the CPU must have {', '.join(lacking)}, which it lacks",
-                    hint="deploy it with JUMAR_CPU=x86-64-v2 or for this CPU",
+                    hint="make it with JUMAR_CPU=x86-64-v2, or on this CPU",
                     code="package-machine",
                 )
             programs = tuple(load(file.read(f"program-{i}"), verify=False) for i in range(len(manifest["programs"])))
@@ -132,7 +134,7 @@ def load_package(path: str | Path) -> Package:
             name = manifest["name"]
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise RuntimeFault(
-            f"package: {path} must be a whole .jmr file, got {error}", hint="deploy it again", code="package-damaged"
+            f"package: {path} must be a whole .jmr file, got {error}", hint="make it again with jumar enable", code="package-damaged"
         ) from error
     ship(native)
     return Package(name, programs, architecture, native)
