@@ -51,15 +51,7 @@ class Store:
             raw = path.read_bytes()
         except OSError:
             return None
-        body = unseal(raw)
-        if body is None:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return None
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
-                os.utime(path)
-        return body
+        return self._whole(path, raw)
 
     def view(self, key: str) -> memoryview | None:
         """The bytes of `key`, or None, mapped instead of read: for entries of many megabytes."""
@@ -70,15 +62,17 @@ class Store:
                 raw = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # absent, or empty
             return None
+        return self._whole(path, raw)
+
+    def _whole(self, path: Path, raw: _Bytes) -> _Bytes | None:
+        """The body of a file; one that is damaged or foreign is removed."""
         body = unseal(raw)
-        if body is None:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return None
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
+            if body is None:
+                path.unlink()
+            elif time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
                 os.utime(path)
-        return memoryview(body)
+        return body
 
     def put(self, key: str, *parts: bytes | memoryview) -> None:
         """Keeps the bytes, given in one piece or in several.   A full or read-only disk is no error: the cache is then just not used."""
