@@ -44,6 +44,9 @@ def command(as_json: bool) -> None:
         click.echo(f"{name}   (no setting is called that{f'; {hint}' if hint else ''})")
 
 
+_OF_SCRIPTS = {"JUMAR_VENV", "JUMAR_TEST_CACHE"}  # read by scripts/ and tests/, not by the package
+
+
 def check_values() -> None:
     """Refuses values that no setting takes."""
     for setting in SETTINGS.values():
@@ -57,6 +60,6 @@ def check_values() -> None:
 
 def unknown_variables() -> dict[str, str]:
     """Variables JUMAR_* that no setting reads, each with the nearest setting."""
-    known = {s.environment for s in SETTINGS.values()}
+    known = {s.environment for s in SETTINGS.values()} | _OF_SCRIPTS
     found = [name for name in sorted(os.environ) if name.startswith("JUMAR_") and name not in known]
     return {name: nearest(name.removeprefix("JUMAR_").lower(), list(SETTINGS)) for name in found}
