@@ -55,15 +55,23 @@ def rules_of(table: Table, op: type[Op], found: dict[type[Op], tuple[Any, ...]])
 
 def apply_rules(graph: Graph, table: Table, *, max_rounds: int = 32) -> tuple[Graph, Counter[str]]:
     """Applies the rules, inputs first, until nothing changes."""
-    hits: Counter[str] = Counter()
-    for _ in range(max_rounds):
-        before = sum(hits.values())
-        graph = _round(graph, table, hits)
-        if sum(hits.values()) == before:
-            return graph, hits
+    graph, hits, settled = repeat(graph, lambda g, h: _round(g, table, h), max_rounds)
+    if settled:
+        return graph, hits
     raise CompileError(
         f"rules: they must come to an end, and go on after {max_rounds} rounds ({_busiest(hits)}): this is our bug", code="our-bug"
     )
+
+
+def repeat(graph: Graph, one_round: Callable[[Graph, Counter[str]], Graph], max_rounds: int) -> tuple[Graph, Counter[str], bool]:
+    """Rounds until one notes no hit: the graph, the hits, and whether that came to pass within `max_rounds`."""
+    hits: Counter[str] = Counter()
+    for _ in range(max_rounds):
+        before = sum(hits.values())
+        graph = one_round(graph, hits)
+        if sum(hits.values()) == before:
+            return graph, hits, True
+    return graph, hits, False
 
 
 def _busiest(hits: Counter[str]) -> str:

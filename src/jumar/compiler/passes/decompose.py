@@ -1,6 +1,6 @@
 """What a target lacks is said in simpler operators, until all that is left has a schedule or no simpler form.
 
-In: any graph.  Out: the same function in operators that the target knows; see select.py for how that is asked.
+In: any graph.  Out: the same function in operators that the target knows: those with a schedule (operators/fusible.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from jumar.base import CompileError, event
+from jumar.compiler.rules import repeat
 from jumar.ir import Get, Graph, Node, Op, located, rebuild, same_node
 from jumar.operators import Composite, LayerNorm, LogSoftmax, LpNorm, RmsNorm, Softmax, has_own_schedule, is_one_nest
 
@@ -23,12 +24,7 @@ class Decompose:
     name = "decompose"
 
     def __call__(self, graph: Graph) -> Graph:
-        hits: Counter[str] = Counter()
-        for _ in range(self.max_rounds):
-            before = sum(hits.values())
-            graph = self._round(graph, hits)
-            if sum(hits.values()) == before:
-                break
+        graph, hits, _ = repeat(graph, self._round, self.max_rounds)
         if hits:
             event("decompose", **hits)
         return graph

@@ -14,6 +14,7 @@ import numpy as np
 
 from jumar.base import Array, event
 from jumar.compiler.match import with_constant
+from jumar.compiler.rules import repeat
 from jumar.ir import Graph, Node, apply, constant, rebuild, same_node
 from jumar.operators import Add, BatchNorm, Conv, ConvTranspose, MatMul, Mul, Reshape
 
@@ -29,12 +30,7 @@ class FoldScale:
     name = "fold_scale"
 
     def __call__(self, graph: Graph) -> Graph:
-        hits: Counter[str] = Counter()
-        for _ in range(self.max_rounds):
-            before = sum(hits.values())
-            graph = self._round(graph, hits)
-            if sum(hits.values()) == before:
-                break
+        graph, hits, _ = repeat(graph, self._round, self.max_rounds)
         if hits:
             event("fold_scale", **hits)
         return graph
