@@ -40,7 +40,7 @@ from jumar.frontend.importers.onnx.trace import NeedsValue, Trace
 from jumar.frontend.importers.onnx.value import Known, Traced, Value, leaves
 from jumar.ir import Graph, located
 
-TRACING = threading.RLock()  # one trace at a time: `located` is global, and Python would not run two at once anyway
+TRACING = threading.RLock()  # one trace at a time: traces grow the tree of stages, and Python would not run two at once anyway
 
 
 @dataclass(eq=False)
