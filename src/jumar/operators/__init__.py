@@ -17,7 +17,7 @@ from jumar.operators.elementwise import (  # fmt: skip
     Abs, Acos, Acosh, Add, And, Asin, Asinh, Atan, Atanh, BitwiseAnd, BitwiseNot, BitwiseOr, BitwiseXor, Cast, Ceil, Cos, Cosh, Div,
     Equal, Erf, Exp, Expm1, Floor, FloorDiv, Greater, GreaterEqual, Identity, IsInf, IsNan, Less, LessEqual, Log, Log1p, Maximum,
     Minimum, Mod, Mul, Neg, Not, NotEqual, Or, Pow, Reciprocal, Relu, Round, Rsqrt, Select, ShiftLeft, ShiftRight, Sigmoid, Sign, Sin,
-    Sinh, Sqrt, Square, Sub, Tan, Tanh, Trunc, Xor, add, cast, convert, cos, cosh, div, equal, exp, greater, greater_equal, less,
+    Sinh, Sqrt, Square, StopGradient, Sub, Tan, Tanh, Trunc, Xor, add, cast, convert, cos, cosh, div, equal, exp, greater, greater_equal, less,
     less_equal, log, maximum, minimum, mul, neg, number, power, select, sign, sin, sinh, sqrt, square, sub,
 )  # fmt: skip
 from jumar.operators.activation import (  # fmt: skip
@@ -31,12 +31,14 @@ from jumar.operators.movement import (  # fmt: skip
     broadcast_to, concat, reshape, slice_axis, sum_to, transpose,
 )  # fmt: skip
 from jumar.operators.contraction import Conv, ConvTranspose, Einsum, MatMul
-from jumar.operators.pooling import AvgPool, LpPool, MaxPool, MaxPoolIndices, MaxUnpool
+from jumar.operators.conv_grad import ConvGradInput, ConvGradWeight
+from jumar.operators.pooling import AvgPool, AvgPoolGrad, LpPool, MaxPool, MaxPoolGrad, MaxPoolIndices, MaxUnpool
 from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax
+from jumar.operators.batch_norm import BatchNormGrad, BatchNormTrain
 from jumar.operators.attention import Attention, LinearAttention, RotaryEmbedding
 from jumar.operators.recurrent import Gru, Lstm, Rnn
 from jumar.operators.quantize import Dequantize, Quantize, bounds
-from jumar.operators.random import Bernoulli, Multinomial, RandomNormal, RandomUniform
+from jumar.operators.random import Bernoulli, Multinomial, RandomBits, RandomNormal, RandomUniform, philox
 from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
 from jumar.operators.signal import Dft, Stft
 from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
@@ -58,22 +60,23 @@ for _module in pkgutil.iter_modules(cpu.__path__):
 
 __all__ = [
     "Abs", "Acos", "Acosh", "Activation", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
-    "attention_scores", "attention_values", "attention_weights", "AvgPool", "BatchNorm", "Bernoulli", "BitCast", "BitwiseAnd",
-    "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to", "Cast", "cast", "Ceil", "Celu", "Clip",
-    "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert", "ConvTranspose", "Cos", "cos", "Cosh",
-    "cosh", "cpu", "CumProd", "CumSum", "DeformConv", "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal",
-    "equal", "Erf", "Exp", "exp", "Expm1", "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements",
-    "GatherNd", "Gelu", "Greater", "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "HardSigmoid",
-    "HardSwish", "has_own_schedule", "Identity", "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan",
-    "LayerNorm", "LeakyRelu", "Less", "less", "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax",
-    "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm", "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolIndices",
-    "MaxRoiPool", "MaxUnpool", "Mel", "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul",
-    "Multinomial", "Neg", "neg", "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number",
-    "numel", "Or", "Packed", "Pad", "Place", "Pow", "power", "PRelu", "Quantize", "RandomNormal", "RandomUniform", "Reciprocal",
-    "Recurrent", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal",
-    "Relu", "Reshape", "reshape", "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements",
-    "ScatterNd", "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign",
-    "Silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt",
-    "Square", "square", "Stft", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK",
-    "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
+    "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
+    "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
+    "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
+    "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",
+    "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
+    "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater",
+    "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "has_own_schedule", "Identity",
+    "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
+    "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
+    "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Mel",
+    "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams",
+    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad", "philox",
+    "Place", "Pow", "power", "PRelu", "Quantize", "RandomBits", "RandomNormal", "RandomUniform", "Reciprocal", "Recurrent", "ReduceAll",
+    "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal", "Relu", "Reshape", "reshape",
+    "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule",
+    "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh",
+    "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft",
+    "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose",
+    "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
 ]  # fmt: skip

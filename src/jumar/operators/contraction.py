@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from string import ascii_lowercase, ascii_uppercase
+from typing import Any
 
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i32, i64, u8
-from jumar.ir import Node, Result, f32t, sample, tensor
+from jumar.ir import Node, Result, f32t, find_op, sample, tensor
 from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
 from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose, reshape, sum_to, transpose
@@ -124,16 +125,21 @@ class Conv(Contraction):
 
     def infer(self, *types: TensorType) -> Result:
         x, w, *bias = types
-        if w.rank != x.rank:
-            raise OpError(f"conv: x and w must have one rank, got {x} and {w}", code="rank")
+        y = self.out(self.name, x, w)
+        if bias and bias[0].shape != w.shape[:1]:
+            raise OpError(f"conv: bias must be [{w.shape[0]}], one for each filter, got {bias[0]}", code="dimension-mismatch")
+        return y
+
+    def out(self, name: str, x: TensorType, w: TensorType) -> TensorType:
+        """The type of the result, without a bias.   name: who asks, for errors (the gradients of a convolution ask too)"""
+        if w.rank != x.rank or x.rank < 2:
+            raise OpError(f"{name}: x and w must have one rank, got {x} and {w}", code="rank")
         n, c, spatial = split_channels(x.dims, self.channels_last)
         k, inner, *kernel = w.dims
         if self.groups < 1 or c != inner * self.groups or k % self.groups:
-            raise OpError(f"conv: w must be [k, c/groups, ...] with c = {c} and groups = {self.groups}, got {w}", code="dimension-mismatch")
-        if bias and bias[0].shape != (k,):
-            raise OpError(f"conv: bias must be [{k}], one for each filter, got {bias[0]}", code="dimension-mismatch")
-        out = windows_out(self.name, spatial, kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
-        return TensorType(join_channels(n, k, out, self.channels_last), product_dtype(self.name, x.dtype, w.dtype))
+            raise OpError(f"{name}: w must be [k, c/groups, ...] with c = {c} and groups = {self.groups}, got {w}", code="dimension-mismatch")
+        out = windows_out(name, spatial, kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
+        return TensorType(join_channels(n, k, out, self.channels_last), product_dtype(name, x.dtype, w.dtype))
 
     def reference(self, *arrays: Array) -> Array:
         x, w, *bias = arrays
@@ -151,9 +157,18 @@ class Conv(Contraction):
         return np.moveaxis(y, 1, -1) if self.channels_last else y
 
     def flops(self, *types: TensorType) -> int:
-        y = self.infer(*types)
-        assert isinstance(y, TensorType), "a convolution has one result"
-        return 2 * y.size * math.prod(types[1].dims[1:])
+        return 2 * self.out(self.name, types[0], types[1]).size * math.prod(types[1].dims[1:])
+
+    def grad(self, *nodes: Node) -> tuple[Node, ...]:
+        x, w, *bias, _, dy = nodes
+        fields = (self.strides, self.pads_low, self.pads_high, self.dilations, self.groups, self.channels_last)
+        by_input: Any = find_op("conv_grad_input")  # by name: conv_grad.py builds on this file
+        by_weight: Any = find_op("conv_grad_weight")
+        dx, dw = by_input(x.shape, *fields)(dy, w), by_weight(w.shape, *fields)(x, dy)
+        if not bias:
+            return dx, dw
+        channel = dy.rank - 1 if self.channels_last else 1
+        return dx, dw, ReduceSum(tuple(i for i in range(dy.rank) if i != channel))(dy)
 
 
 class ConvTranspose(Composite):

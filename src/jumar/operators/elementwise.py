@@ -91,6 +91,19 @@ class Identity(Unary):
         return (dy,)
 
 
+class StopGradient(Unary):
+    """x itself, through which no gradient flows."""
+
+    samples = (*floats(), sample(tensor(bool_, 3)))
+    numpy = np.asarray
+
+    def compute(self, k: Builder, x: Value) -> Value:
+        return x
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (None,)
+
+
 class Neg(Unary):
     """-x; integers wrap."""
 
