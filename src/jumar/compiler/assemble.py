@@ -6,6 +6,7 @@ read where they are; equal constants are kept once; steps wait for each other on
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from jumar.base import Array, TensorType, span
 from jumar.compiler.kernels import KernelMaker, Made
-from jumar.compiler.lower import Lowering, Value, Work, kernels_of, places_of, type_at
+from jumar.compiler.lower import Block, Lowering, Work, kernels_of, places_of, touches, type_at
 from jumar.compiler.passes.merge import same_bits
 from jumar.compiler.plan import ALIGN, Life, Plan, plan
 from jumar.device import Target
@@ -21,8 +22,6 @@ from jumar.ir import Constant, Graph, Node, Param
 from jumar.kernel import Kernel
 from jumar.operators import Packed, Place, Temp, TempPlace
 from jumar.runtime import Arg, HostStep, KernelRef, Port, Program, Ref, Step, View, allocate, check, fault_number
-
-Block = Value | Temp
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ def assemble(lowering: Lowering, target: Target, made: Mapping[int, Made] | None
         arena_nbytes=memory.plan.nbytes,
         scratch_nbytes=max((w.task.scratch_nbytes for w in lowering.works if w.task), default=0),
         target=target.instruction_set if code else "",
+        updates=graph.updates,
     )
     return Assembled(check(program), memory.plan, tuple(w.node for w in lowering.works), tuple(m.kernel for m in code.values()))
 
@@ -83,6 +83,7 @@ class Memory:
         self.lowering = lowering
         self.inputs = {p: i for i, p in enumerate(lowering.graph.params)}
         self.outputs = {value: j for j, value in enumerate(lowering.outputs)}
+        self.written_inputs = {f"input:{i}" for i in lowering.updates.values()}
         self.owner: dict[Block, Block] = {}  # whose block a value took over, by working in place
         first, last = self._touches()
         self._share(first, last)
@@ -138,6 +139,8 @@ class Memory:
                 return None
             if block[0] in self.inputs:
                 return Ref(f"input:{self.inputs[block[0]]}", nbytes_offset)
+            if block in self.lowering.updates:
+                return Ref(f"input:{self.lowering.updates[block]}", nbytes_offset)
             if block in self.outputs:
                 return Ref(f"output:{self.outputs[block]}", nbytes_offset)
         return Ref("arena", self.offsets[self.block(block)] + nbytes_offset)
@@ -154,29 +157,6 @@ def _name(block: Block) -> str:
 def _args(work: Work) -> list[int]:
     assert work.task is not None, "asked about tasks only"
     return [at for at, _ in places_of(work.task)]
-
-
-def touches(lowering: Lowering, work: Work) -> list[tuple[Block, int, bool]]:
-    """(block, offset in it, whether it is written) of each piece of memory that a work touches."""
-    if work.task is None:
-        found: list[tuple[Block, int, bool]] = []
-        for i in work.node.inputs:
-            value, offset = lowering.resolve(i)
-            found.append((value, offset, False))
-        results = len(work.node.type) if isinstance(work.node.type, tuple) else 1
-        for r in range(results):
-            value, offset = lowering.resolve(work.node, r)
-            found.append((value, offset, True))
-        return found
-    found = []
-    for at, place in places_of(work.task):
-        written = at in work.task.writes
-        if isinstance(place, TempPlace):
-            found.append((place.temp, place.nbytes_offset, written))
-        else:
-            value, offset = lowering.resolve(place.node, place.result, place.nbytes_offset)
-            found.append((value, offset, written))
-    return found
 
 
 class Constants:
@@ -268,7 +248,7 @@ class _Writer:
         found = []
         for block, _, written in touches(self.lowering, work):
             ref = self.memory.ref(block, 0)
-            if ref is not None and not ref.space.startswith("input"):
+            if ref is not None and (not ref.space.startswith("input") or ref.space in self.memory.written_inputs):
                 found.append((ref.space, ref.offset, ref.offset + _nbytes(block), written))
         return found
 
@@ -276,17 +256,42 @@ class _Writer:
 def _with_barriers(steps: list[Step | HostStep], touched: list[list[tuple[str, int, int, bool]]]) -> list[Step | HostStep]:
     """Barriers only where a step touches what one since the last barrier wrote, or writes what one touched."""
     result: list[Step | HostStep] = []
-    open_: list[tuple[str, int, int, bool]] = []
+    read, written = _Stretches(), _Stretches()
     for step, mine in zip(steps, touched, strict=True):
         if isinstance(step, HostStep):
-            open_ = []
+            read, written = _Stretches(), _Stretches()
             result.append(step)
             continue
-        clash = any(
-            a[0] == b[0] and a[1] < b[2] and b[1] < a[2] and (a[3] or b[3])
-            for a in mine
-            for b in open_
-        )  # fmt: skip
-        open_ = mine if clash else open_ + mine
+        clash = any(written.meets(space, first, end) or (writes and read.meets(space, first, end)) for space, first, end, writes in mine)
+        if clash:
+            read, written = _Stretches(), _Stretches()
+        for space, first, end, writes in mine:
+            (written if writes else read).add(space, first, end)
         result.append(replace(step, barrier=clash or not result))
     return result
+
+
+class _Stretches:
+    """Stretches of memory: sorted and apart, so that hundreds of steps without a barrier cost no more than one after another."""
+
+    def __init__(self) -> None:
+        self.firsts: dict[str, list[int]] = {}
+        self.ends: dict[str, list[int]] = {}
+
+    def meets(self, space: str, first: int, end: int) -> bool:
+        """Whether a stretch shares a byte with those."""
+        firsts = self.firsts.get(space)
+        if not firsts or first >= end:
+            return False
+        at = bisect_left(firsts, end) - 1  # the last that begins before the end
+        return at >= 0 and self.ends[space][at] > first
+
+    def add(self, space: str, first: int, end: int) -> None:
+        """One more; those that it meets become one with it."""
+        if first >= end:
+            return
+        firsts, ends = self.firsts.setdefault(space, []), self.ends.setdefault(space, [])
+        low, high = bisect_left(ends, first), bisect_right(firsts, end)
+        if low < high:
+            first, end = min(first, firsts[low]), max(end, ends[high - 1])
+        firsts[low:high], ends[low:high] = [first], [end]

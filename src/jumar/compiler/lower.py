@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from jumar.base import NATIVE, CompileError, TensorType, event
+from jumar.compiler.order import order_works
 from jumar.compiler.passes.decompose import decomposed
 from jumar.device import Target
-from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node
+from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node, topological
 from jumar.kernel import Kernel
-from jumar.operators import Concat, Fused, Identity, Lowered, Place, Reshape, Task, TempPlace, find_schedule
+from jumar.operators import Concat, Fused, Identity, Lowered, Place, Reshape, Task, Temp, TempPlace, find_schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class Work:
 
 
 Value = tuple[Node, int]  # a node and which of its results
+Block = Value | Temp
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,16 @@ class Choice:
 
 @dataclass
 class Lowering:
-    """works: in order.   aliases: values that are (a part of) the memory of another; outputs: the value of each graph output."""
+    """works: in order.   aliases: values that are (a part of) the memory of another; outputs: the value of each graph output.
+
+    updates: values that are written into the memory of an input, by its number; they come after all that read the old values.
+    """
 
     graph: Graph
     works: list[Work] = field(default_factory=list)
     aliases: dict[Value, Place] = field(default_factory=dict)
     outputs: list[Value] = field(default_factory=list)
+    updates: dict[Value, int] = field(default_factory=dict)
     choices: list[Choice] = field(default_factory=list)
 
     def resolve(self, node: Node, result: int = 0, nbytes_offset: int = 0) -> tuple[Value, int]:
@@ -108,13 +114,15 @@ class _Lowerer:
 
     def run(self, graph: Graph) -> Lowering:
         new: dict[Node, Node] = {p: p for p in graph.params}
-        for node in graph.nodes:
+        for node in shallow_first(graph):
             if node not in new:
                 new[node] = self.place(node, tuple(new[i] for i in node.inputs))
-        outputs = [self._output(new[o]) for o in graph.outputs]
+        own = dict(graph.updates)
+        outputs = [self._output(new[o], graph.params[own[i]] if i in own else None) for i, o in enumerate(graph.outputs)]
         self.made.outputs = [value for value, _ in outputs]
-        self.made.graph = graph.with_outputs(n for _, n in outputs)
         self._join()
+        self._update(dict(graph.updates), graph, outputs)
+        self.made.graph = graph.with_outputs(n for _, n in outputs)
         return self.made
 
     def place(self, old: Node, inputs: tuple[Node, ...]) -> Node:
@@ -180,20 +188,48 @@ class _Lowerer:
         self.several[node] = results
         return node
 
-    def _output(self, node: Node) -> tuple[Value, Node]:
-        """The value of a graph output: memory of its own, so a copy where it is an input, a constant, a part, or an output already."""
+    def _output(self, node: Node, own: Node | None = None) -> tuple[Value, Node]:
+        """The value of a graph output: memory of its own, so a copy where it is an input, a constant, a part, or an output already.
+
+        own: the input that the output replaces; where it is that input, nothing is to be done.
+        """
         value, offset = self.made.resolve(node)
         whole = offset == 0 and type_at(value).nbytes == node.type.nbytes
+        if own is not None and value == (own, 0):
+            return value, node
         if not whole or value in self.taken or isinstance(value[0].op, Param | Constant):
-            node = apply(Identity(), node, loc=node.loc)
+            node = self._copy(node)
             value = (node, 0)
-            lowered = self._ask(node)
-            if lowered is not None and lowered.alias is None:
-                self._take(node, lowered)
-            else:
-                self._host(node)
         self.taken.add(value)
         return value, node
+
+    def _copy(self, node: Node) -> Node:
+        copy = apply(Identity(), node, loc=node.loc)
+        lowered = self._ask(copy)
+        if lowered is not None and lowered.alias is None:
+            self._take(copy, lowered)
+        else:
+            self._host(copy)
+        return copy
+
+    def _update(self, updates: Mapping[int, int], graph: Graph, outputs: list[tuple[Value, Node]]) -> None:
+        """Puts the works in an order in which inputs can be written over; values for which there is none are copied at the end."""
+        wanted: dict[Value, int] = {outputs[o][0]: o for o in updates if outputs[o][0] != (graph.params[updates[o]], 0)}
+        if not wanted:
+            return
+        made, works = self.made, self.made.works
+        targets: dict[Block, Block] = {value: (graph.params[updates[o]], 0) for value, o in wanted.items()}
+        touched = [touches(made, w) for w in works]
+        in_place = {(at, b) for at, t in enumerate(touched) for b, _, written in t if written and b in targets and _over(works[at], t, b, targets[b])}
+        order = order_works([[(b, written) for b, _, written in t] for t in touched], targets, in_place)
+        made.works = [works[i] for i in order.works]
+        for value, o in wanted.items():
+            if value in order.copied:
+                node = self._copy(outputs[o][1])
+                outputs[o] = ((node, 0), node)
+                made.outputs[o] = (node, 0)
+            made.updates[made.outputs[o]] = updates[o]
+        event("updates", updates=len(updates), copied=len(order.copied))
 
     def _join(self) -> None:
         """Concatenations along the outermost dimension: the pieces are made where they will stand."""
@@ -227,6 +263,47 @@ class _Lowerer:
             places[value] = Place(node, offset)
             offset += piece.type.nbytes
         return places
+
+
+def _over(work: Work, touched: list[tuple[Block, int, bool]], value: Block, target: Block) -> bool:
+    """Whether a work may write `value` into the memory of `target`, which it reads: each element after it was read, and nothing else of it."""
+    if work.task is None:
+        return False
+    by_arg = {at: t for (at, _), t in zip(places_of(work.task), touched, strict=True)}
+    if sum(t[0] == target for t in touched) != 1 or sum(t[0] == value for t in touched) != 1:
+        return False
+    return any(by_arg.get(w) == (value, 0, True) and by_arg.get(r) == (target, 0, False) for w, r in work.task.inplace)
+
+
+def touches(lowering: Lowering, work: Work) -> list[tuple[Block, int, bool]]:
+    """(block, offset in it, whether it is written) of each piece of memory that a work touches."""
+    found: list[tuple[Block, int, bool]] = []
+    if work.task is None:
+        for i in work.node.inputs:
+            value, offset = lowering.resolve(i)
+            found.append((value, offset, False))
+        results = len(work.node.type) if isinstance(work.node.type, tuple) else 1
+        for r in range(results):
+            value, offset = lowering.resolve(work.node, r)
+            found.append((value, offset, True))
+        return found
+    for at, place in places_of(work.task):
+        written = at in work.task.writes
+        if isinstance(place, TempPlace):
+            found.append((place.temp, place.nbytes_offset, written))
+        else:
+            value, offset = lowering.resolve(place.node, place.result, place.nbytes_offset)
+            found.append((value, offset, written))
+    return found
+
+
+def shallow_first(graph: Graph) -> tuple[Node, ...]:
+    """The nodes in the order of the outputs that take the fewest steps: gradients of the last layers before those of the first, so
+    that what the forward pass left for a layer is freed as soon as the backward pass has come by it."""
+    depth: dict[Node, int] = {}
+    for node in graph.nodes:
+        depth[node] = 1 + max((depth[i] for i in node.inputs), default=0)
+    return topological(sorted(graph.outputs, key=depth.__getitem__), graph.params)
 
 
 def _contiguous(node: Node) -> bool:

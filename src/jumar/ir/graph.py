@@ -153,12 +153,21 @@ def constant(value: Any, dtype: Any = None, loc: Loc | None = None) -> Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A function: parameters to outputs.   aliases: names of outputs for the user, in order."""
+    """A function: parameters to outputs.   output_names: for the user, in order.
+
+    updates: pairs (number of an output, number of a parameter): in a compiled program that output replaces the memory of that input.
+    What the graph computes is the same without them: every node reads the old values.
+    """
 
     name: str
     params: tuple[Node, ...]
     outputs: tuple[Node, ...]
     output_names: tuple[str, ...] = field(default=())
+    updates: tuple[tuple[int, int], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.updates:
+            _check_updates(self)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -179,12 +188,29 @@ class Graph:
         return sum(not isinstance(n.op, Param | Constant | Get) for n in self.nodes)
 
     def with_outputs(self, outputs: Iterable[Node]) -> Graph:
-        return Graph(self.name, self.params, tuple(outputs), self.output_names)
+        """The same function with other nodes for its outputs, one for each."""
+        return Graph(self.name, self.params, tuple(outputs), self.output_names, self.updates)
 
     def __str__(self) -> str:
         from jumar.ir.text import print_graph  # noqa: PLC0415  (text reads graphs)
 
         return print_graph(self)
+
+
+def _check_updates(graph: Graph) -> None:
+    """Each output updates one parameter of its type at most, and each parameter is updated once at most."""
+    outputs, params = [o for o, _ in graph.updates], [p for _, p in graph.updates]
+    if len(set(outputs)) < len(outputs) or len(set(params)) < len(params):
+        raise IRError(f"{graph.name}: updates must name each output and each parameter once, got {graph.updates}", code="updates")
+    for output, parameter in graph.updates:
+        if not (0 <= output < len(graph.outputs) and 0 <= parameter < len(graph.params)):
+            have = f"{len(graph.outputs)} outputs and {len(graph.params)} parameters"
+            raise IRError(f"{graph.name}: updates must lie within {have}, got {(output, parameter)}", code="updates")
+        value, target = graph.outputs[output], graph.params[parameter]
+        if value.type != target.type:
+            raise IRError(
+                f"{graph.name}: an update must keep the type of {target.op}, {target.type}, got {value.type}", loc=value.loc, code="updates"
+            )
 
 
 def topological(outputs: Iterable[Node], first: Iterable[Node] = ()) -> tuple[Node, ...]:

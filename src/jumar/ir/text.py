@@ -45,7 +45,8 @@ def _print_into(graph: Graph, blocks: dict[str, str], named: dict[str, Graph]) -
             lines.append(f"  {names[node]}: {_type_text(node.type)} = {node.op}{operands}{where}")
     outputs = " ".join(names[o] for o in graph.outputs)
     aliases = f"  as {list(graph.output_names)}" if graph.output_names else ""
-    lines.append(f"  return {outputs}{aliases}")
+    updates = f"  updates {list(graph.updates)}" if graph.updates else ""
+    lines.append(f"  return {outputs}{aliases}{updates}")
     blocks[graph.name] = "\n".join(lines) + "\n"
 
 
@@ -106,9 +107,11 @@ def _parse_block(head: re.Match[str], lines: Iterator[str], graphs: dict[str, Gr
     for line in lines:
         stripped = line.strip()
         if stripped.startswith("return"):
-            names, _, aliases = stripped.removeprefix("return").partition("  as ")
+            rest, _, pairs = stripped.removeprefix("return").partition("  updates ")
+            names, _, aliases = rest.partition("  as ")
             outputs = tuple(_value(values, n, line) for n in names.split())
-            return Graph(head[1], tuple(params), outputs, tuple(ast.literal_eval(aliases)) if aliases else ())
+            updates = tuple((int(o), int(p)) for o, p in ast.literal_eval(pairs)) if pairs else ()
+            return Graph(head[1], tuple(params), outputs, tuple(ast.literal_eval(aliases)) if aliases else (), updates)
         found = _LINE.fullmatch(line)
         if not found:
             raise _syntax("a line must be `%name: type = op(attributes) %inputs`", line)

@@ -1,7 +1,7 @@
 """The runtime: Programs, and what runs them.   Needs base and device only, so that a deployed model is small."""
 
 from jumar.runtime.buffer import ALIGN, Recycler, aligned, allocate, view
-from jumar.runtime.executor import Instance, StepTime, measure
+from jumar.runtime.executor import Bound, Instance, StepTime, measure
 from jumar.runtime.link import Code, link
 from jumar.runtime.native import pool_object, ship
 from jumar.runtime.package import Package, load_package, run_package, save_package
@@ -25,7 +25,7 @@ from jumar.runtime.program import (
 )
 
 __all__ = [
-    "ALIGN", "Arg", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
+    "ALIGN", "Arg", "Bound", "Code", "HostStep", "Instance", "KernelRef", "Package", "Port", "Program", "Ref", "Step", "StepTime", "View",
     "Recycler", "aligned", "allocate", "bits", "check", "dump", "fault_number", "link", "load", "load_package", "load_program", "measure", "pieces",
     "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip

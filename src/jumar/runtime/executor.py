@@ -10,8 +10,10 @@ import ctypes
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -79,7 +81,10 @@ class StepTime:
 
 @dataclass
 class _Context:
-    """What one run needs for itself.   ports: for each input and output, the last address and the words that hold it."""
+    """What one run needs for itself.   ports: for each input and output with memory of its own, the last address and the words that hold it.
+
+    updated: where the inputs lie that are written over, by their first bytes and by their ends; None where nobody has looked yet.
+    """
 
     arena: Array
     scratch: Array
@@ -91,6 +96,7 @@ class _Context:
     address: int
     ports: list[list[Any]]
     fault: Any  # one int64: the `fault_number` of a step that found its inputs wrong, else 0
+    updated: tuple[list[int], list[int]] | None = None
 
 
 RECYCLED_NBYTES = 1 << 20  # smaller outputs come from malloc, which keeps their pages
@@ -107,25 +113,59 @@ class Instance:
         self._run = pool().run
         self._free: list[_Context] = []
         self._inputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.inputs]
-        self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for p in program.outputs]
-        self._output_nbytes = [(p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for p in program.outputs]
+        self._updates = dict(program.updates)
+        self._updated = frozenset(self._updates.values())
+        # outputs with memory of their own, and for each output the array that it is: inputs first, then those
+        self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for o, p in enumerate(program.outputs) if o not in self._updates]
+        self._output_nbytes = [(p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for o, p in enumerate(program.outputs) if o not in self._updates]
+        fresh = {o: i for i, o in enumerate(o for o in range(len(program.outputs)) if o not in self._updates)}
+        self._fresh_of = fresh
+        self._nbytes = [p.type.nbytes for p in program.inputs]
+        self._results = [self._updates[o] if o in self._updates else len(program.inputs) + fresh[o] for o in range(len(program.outputs))]
         self._recycler = Recycler(kept=2 * len(program.outputs))  # of the results of two calls: one may still be read
         self._segments = _segments(program)
-        self._host: list[Callable[..., Any]] = []
-        for step in program.host_steps:
+        self._host: dict[int, Callable[..., Any]] = {}
+        for i, step in enumerate(program.steps):
+            if not isinstance(step, HostStep):
+                continue
             if host is None:
                 raise RuntimeFault(
                     f"program {program.name}: every step must have native code here, got host step {step.op}",
                     hint="run it in jumar, where the operator's Python definition is",
                     code="host-step",
                 )
-            self._host.append(host(step.op))
+            self._host[i] = host(step.op)
         self._count = len(program.steps)
         self._simple = len(self._segments) == 1 and not self._host
 
     # ------------------------------------------------------------------ running
     def run(self, inputs: Sequence[Array], out: Sequence[Array] | None = None) -> list[Array]:
-        """The outputs for these inputs.   out: arrays to write them into; else they are fresh."""
+        """The outputs for these inputs.   out: arrays to write them into; else they are fresh.
+
+        An output that updates an input (`Program.updates`) is that input's own array, which must be writeable and contiguous and share no
+        memory with another input; after an error it holds old values, new ones, or some of each.
+        """
+        arrays = self._arrays(inputs)
+        arrays += self._fresh() if out is None else self._checked(out, arrays)
+        try:
+            context = self._free.pop()  # list.pop and append are atomic, and survive a fork
+        except IndexError:
+            context = self._context()
+        try:
+            self._place(context, enumerate(arrays))
+            self._execute(context, arrays)
+        finally:
+            self._free.append(context)
+        return [arrays[i] for i in self._results] if self._updates else arrays[len(self._inputs) :]
+
+    __call__ = run
+
+    def bind(self, inputs: Sequence[Array | None]) -> Bound:
+        """The same with inputs that stay: what they must be is looked at once.   None: given at each call."""
+        return Bound(self, inputs)
+
+    def _arrays(self, inputs: Sequence[Array]) -> list[Array]:
+        """The inputs, checked, in a form that kernels read."""
         expected = self._inputs
         if len(inputs) != len(expected):
             names = ", ".join(name for name, _, _ in expected)
@@ -137,21 +177,61 @@ class Instance:
                 raise self._mismatch("input", name, array)
             if not array.flags.c_contiguous:
                 arrays[i] = np.ascontiguousarray(array)
-        outputs = self._fresh() if out is None else self._checked(out)
-        arrays += outputs
+        for i in self._updated:
+            array = arrays[i]
+            if array is not inputs[i] or not array.flags.writeable:
+                raise self._mismatch("input", expected[i][0], inputs[i])
+        return arrays
+
+    def _place(self, context: _Context, arrays: Iterable[tuple[int, Array]]) -> None:
+        """Writes the addresses of inputs and outputs into the arguments of the steps."""
+        words, changed = context.words, []
+        for at, array in arrays:
+            address, port = _address(array), context.ports[at]
+            if address != port[0]:
+                port[0] = -1  # a KeyboardInterrupt here must not leave an address beside words of another
+                for word, offset in port[1]:
+                    words[word] = address + offset
+                port[0] = address
+                changed.append(at)
+        if changed and self._updated:
+            self._look_apart(context, changed)
+
+    def _look_apart(self, context: _Context, changed: Sequence[int]) -> None:
+        """No input that is updated may share memory with another: none of the `changed` ones does."""
+        if context.updated is None or not self._updated.isdisjoint(changed):
+            context.updated = self._spans_apart(context)
+        firsts, ends = context.updated
+        for i in changed:
+            if i < len(self._inputs) and i not in self._updated and self._nbytes[i]:
+                first = context.ports[i][0]
+                at = bisect_left(firsts, first + self._nbytes[i]) - 1
+                if at >= 0 and ends[at] > first:
+                    other = next(u for u in self._updated if context.ports[u][0] == firsts[at])
+                    raise self._shared(context, (i, other))
+
+    def _spans_apart(self, context: _Context) -> tuple[list[int], list[int]]:
+        """First bytes and ends of the inputs that are updated, after a look at all inputs that are placed."""
+        placed = [(context.ports[i][0], self._nbytes[i], i) for i in range(len(self._inputs)) if context.ports[i][0] > 0 and self._nbytes[i]]
+        end, owner = 0, -1
+        for address, nbytes, i in sorted(placed):
+            if address < end and (i in self._updated or owner in self._updated):
+                raise self._shared(context, (i, owner))
+            if address + nbytes > end:
+                end, owner = address + nbytes, i
+        spans = sorted((address, address + nbytes) for address, nbytes, i in placed if i in self._updated)
+        return [a for a, _ in spans], [b for _, b in spans]
+
+    def _shared(self, context: _Context, pair: tuple[int, int]) -> RuntimeFault:
+        context.updated = None
+        for port in context.ports:
+            port[0] = -1  # so that the next run looks again
+        names = " and ".join(self._inputs[i][0] for i in sorted(pair))
+        return RuntimeFault(f"run: an input that is updated must share no memory with another, got {names}", code="run-inputs")
+
+    def _execute(self, context: _Context, arrays: list[Array]) -> None:
+        """One run of all steps."""
         try:
-            context = self._free.pop()  # list.pop and append are atomic, and survive a fork
-        except IndexError:
-            context = self._context()
-        try:
-            words = context.words
-            for array, port in zip(arrays, context.ports, strict=True):
-                address = _address(array)
-                if address != port[0]:
-                    port[0] = -1  # a KeyboardInterrupt here must not leave an address beside words of another
-                    for word, offset in port[1]:
-                        words[word] = address + offset
-                    port[0] = address
             if self._simple:
                 self._run(context.address, 0, self._count)
             else:
@@ -161,11 +241,6 @@ class Instance:
         except BaseException:
             context.fault.value = 0  # the next run begins without
             raise
-        finally:
-            self._free.append(context)
-        return outputs
-
-    __call__ = run
 
     def _fresh(self) -> list[Array]:
         """Arrays for the outputs; large ones on memory that earlier outputs have left."""
@@ -174,13 +249,19 @@ class Instance:
             for (_, dtype, shape), (small, nbytes) in zip(self._outputs, self._output_nbytes, strict=True)
         ]
 
-    def _checked(self, out: Sequence[Array]) -> list[Array]:
-        if len(out) != len(self._outputs):
-            raise RuntimeFault(f"run: out must hold {len(self._outputs)} arrays, got {len(out)}", code="run-inputs")
-        for array, (name, dtype, shape) in zip(out, self._outputs, strict=True):
+    def _checked(self, out: Sequence[Array], inputs: Sequence[Array]) -> list[Array]:
+        """The arrays of `out` that outputs are written into; those that update an input must be that input."""
+        if len(out) != len(self._results):
+            raise RuntimeFault(f"run: out must hold {len(self._results)} arrays, got {len(out)}", code="run-inputs")
+        for o, i in self._updates.items():
+            if out[o] is not inputs[i]:
+                name = self.program.outputs[o].name
+                raise RuntimeFault(f"run: output {name} must be written into input {self._inputs[i][0]}, which it updates", code="run-inputs")
+        own = [out[o] for o in self._fresh_of]
+        for array, (name, dtype, shape) in zip(own, self._outputs, strict=True):
             if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous or not array.flags.writeable:
                 raise self._mismatch("output", name, array)
-        return list(out)
+        return own
 
     def _run_segments(self, context: _Context, arrays: list[Array]) -> None:
         for segment in self._segments:
@@ -194,8 +275,7 @@ class Instance:
     def _run_host(self, index: int, context: _Context, arrays: list[Array]) -> None:
         step = self.program.steps[index]
         assert isinstance(step, HostStep), "segments name host steps by their index"
-        function = self._host[self.program.host_steps.index(step)]
-        results = function(*(self._view(v, context, arrays) for v in step.inputs))
+        results = self._host[index](*(self._view(v, context, arrays) for v in step.inputs))
         results = tuple(results) if isinstance(results, tuple | list) else (results,)
         if len(results) != len(step.outputs):
             raise RuntimeFault(f"run: {step.op} must give {len(step.outputs)} arrays, got {len(results)}", code="host-step")
@@ -213,7 +293,7 @@ class Instance:
             return view(self.constants, v.ref.offset, v.type)
         if space in ("scratch", "fault"):
             raise RuntimeFault(f"run: a host step must read arena, constants, inputs or outputs, got {space}", code="host-step")
-        array = arrays[int(index) if space == "input" else len(self._inputs) + int(index)]
+        array = arrays[int(index) if space == "input" else len(self._inputs) + self._fresh_of[int(index)]]
         return view(array.reshape(-1).view(np.uint8), v.ref.offset, v.type)
 
     def _fault(self, context: _Context) -> RuntimeFault:
@@ -232,7 +312,8 @@ class Instance:
 
     # ------------------------------------------------------------------ measuring
     def profile(self, inputs: Sequence[Array]) -> list[StepTime]:
-        """When each step ran, from one run, after one that checks the inputs and warms the memory."""
+        """When each step ran, from one run, after one that checks the inputs and warms the memory.   Inputs keep their values."""
+        inputs = [a.copy() if i in self._updated else a for i, a in enumerate(inputs)]
         self.run(inputs)
         steps, threads = self.program.steps, self.threads
         rate = cycles_per_us()
@@ -303,7 +384,8 @@ class Instance:
                         words.append(bases[space] + offset)
                     case Ref(space, offset):
                         kind, _, number = space.partition(":")
-                        ports[int(number) + (n_inputs if kind == "output" else 0)][1].append((len(words), offset))
+                        port = n_inputs + self._fresh_of[int(number)] if kind == "output" else int(number)
+                        ports[port][1].append((len(words), offset))
                         words.append(0)
                     case KernelRef(symbol):
                         words.append(self.code.address(symbol))
@@ -312,8 +394,8 @@ class Instance:
             words += [0] * (-len(words) % 8)  # each step's words start a cache line
         held = allocate(8 * len(words))
         store = (ctypes.c_int64 * max(1, len(words))).from_address(held.ctypes.data) if words else (ctypes.c_int64 * 1)()
-        for i, w in enumerate(words):
-            store[i] = w
+        if words:
+            store[:] = words  # type: ignore[assignment]  # ctypes arrays take numbers
         base = held.ctypes.data
         table = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
         for i, (step, flags) in enumerate(zip(program.steps, _flags(program.steps), strict=True)):
@@ -327,6 +409,85 @@ class Instance:
         # with more threads than cores, a thread that spins keeps the one it waits for from running
         context[CONTEXT_SPINS] = SPINS if self.threads <= usable_cores() else 0
         return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports, fault)
+
+
+class Bound:
+    """An Instance and inputs that stay: a call checks and places only what is given to it, however many others there are.
+
+    The arrays that stay are held, and read (or updated) where they are.  Calls from several threads run one after another.
+    """
+
+    def __init__(self, instance: Instance, inputs: Sequence[Array | None]) -> None:
+        self.instance = instance
+        self._context = instance._context()
+        self._lock = Lock()
+        self._count = len(instance._inputs)
+        self._given = [i for i, a in enumerate(inputs) if a is None]
+        self._kept: list[Any] = list(inputs)
+        if len(inputs) != self._count:
+            raise RuntimeFault(f"bind: {instance.program.name} must get {self._count} inputs, got {len(inputs)}", code="run-inputs")
+        self._look()
+
+    def put(self, index: int, array: Array) -> None:
+        """Another array in the place of one that stays."""
+        if index in self._given:
+            raise RuntimeFault(f"bind: input {index} is given at each call, so it cannot be put in place", code="run-inputs")
+        before, self._kept[index] = self._kept[index], array
+        try:
+            self._look()
+        except BaseException:
+            self._kept[index] = before
+            raise
+
+    def _look(self) -> None:
+        """Checks what stays, and places it."""
+        instance = self.instance
+        for i, array in enumerate(self._kept):
+            if array is not None:
+                self._check(i, array, stays=True)
+        instance._place(self._context, ((i, a) for i, a in enumerate(self._kept) if a is not None))
+        everything = [*self._kept, *([None] * len(instance._outputs))]
+        self._template = [everything[i] for i in instance._results]
+        self._fresh_results = [(r, i - self._count) for r, i in enumerate(instance._results) if i >= self._count]
+        self._given_results = [(r, self._given.index(i)) for r, i in enumerate(instance._results) if everything[i] is None and i < self._count]
+
+    def _check(self, i: int, array: Any, *, stays: bool = False) -> None:
+        """That an input is what it must be, and lies as kernels read it where it must not be copied."""
+        instance = self.instance
+        name, dtype, shape = instance._inputs[i]
+        if not isinstance(array, _ARRAY) or array.dtype != dtype or array.shape != shape:
+            raise instance._mismatch("input", name, array)
+        flags = array.flags
+        if ((stays or i in instance._updated) and not flags.c_contiguous) or (i in instance._updated and not flags.writeable):
+            raise instance._mismatch("input", name, array)
+
+    def __call__(self, *given: Array) -> list[Array]:
+        """The outputs for the inputs that were None, in order; those that update an input are that input."""
+        instance, context = self.instance, self._context
+        if len(given) != len(self._given):
+            names = ", ".join(instance._inputs[i][0] for i in self._given)
+            raise RuntimeFault(f"run: there must be {len(self._given)} inputs ({names}), got {len(given)}", code="run-inputs")
+        with self._lock:
+            placed: list[Array] = []
+            for i, array in zip(self._given, given, strict=True):
+                self._check(i, array)
+                placed.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+            fresh = instance._fresh()
+            instance._place(context, [*zip(self._given, placed, strict=True), *enumerate(fresh, self._count)])
+            instance._execute(context, [] if instance._simple else self._arrays(placed, fresh))
+        results: list[Any] = self._template.copy()
+        for r, o in self._fresh_results:
+            results[r] = fresh[o]
+        for r, i in self._given_results:
+            results[r] = given[i]
+        return results
+
+    def _arrays(self, placed: Sequence[Array], fresh: Sequence[Array]) -> list[Array]:
+        """Inputs and outputs in order, for host steps."""
+        arrays = [*self._kept, *fresh]
+        for i, array in zip(self._given, placed, strict=True):
+            arrays[i] = array
+        return arrays
 
 
 def spans_of(stamps: Array, start: int, rate: float) -> list[tuple[int, float, float]]:

@@ -24,7 +24,7 @@ from jumar.runtime.executor import Instance
 from jumar.runtime.native import pool_object, ship
 from jumar.runtime.program import Program, dump, load
 
-FORMAT = 2  # 2: steps have faults
+FORMAT = 3  # 2: steps have faults; 3: programs have updates
 
 
 @dataclass(frozen=True)

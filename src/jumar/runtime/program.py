@@ -19,7 +19,7 @@ import numpy as np
 from jumar.base import Array, DType, RuntimeFault, TensorType, parse_type
 from jumar.runtime.buffer import ALIGN, allocate
 
-_MAGIC = b"JUMARPR2"
+_MAGIC = b"JUMARPR3"
 _HEAD = struct.Struct("<8sQI")  # magic, length of the JSON, its crc32
 
 
@@ -125,6 +125,7 @@ class Program:
 
     constants: bytes, best from `allocate` so that they are used in place.  scratch_nbytes: for each thread.
     target: the instruction set that the code needs (`Target.instruction_set`).
+    updates: pairs (output, input): that output has no memory of its own, it is written into the input's.
     """
 
     name: str
@@ -136,13 +137,15 @@ class Program:
     arena_nbytes: int = 0
     scratch_nbytes: int = 0
     target: str = ""
+    updates: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
         head = f"program {self.name} ({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})"
         size = sum(map(len, self.kernels.values()))
         memory = f"constants {self.constants.nbytes} B, arena {self.arena_nbytes} B, scratch {self.scratch_nbytes} B"
         facts = f"  # {len(self.kernels)} kernels {size} B, {memory}"
-        return "\n".join([head, facts, *(f"  {i}: {step}" for i, step in enumerate(self.steps))])
+        updates = [f"  # in place: {', '.join(f'output {o} is input {i}' for o, i in self.updates)}"] if self.updates else []
+        return "\n".join([head, facts, *updates, *(f"  {i}: {step}" for i, step in enumerate(self.steps))])
 
     @property
     def host_steps(self) -> tuple[HostStep, ...]:
@@ -164,7 +167,14 @@ def check(program: Program) -> Program:
     """The program, after a look at every reference: it must lie inside its space, and name a kernel that is there."""
     sizes = {"arena": program.arena_nbytes, "constant": program.constants.nbytes, "scratch": program.scratch_nbytes, "fault": 8}
     sizes |= {f"input:{i}": port.type.nbytes for i, port in enumerate(program.inputs)}
-    sizes |= {f"output:{i}": port.type.nbytes for i, port in enumerate(program.outputs)}
+    replaced = dict(program.updates)
+    sizes |= {f"output:{i}": port.type.nbytes for i, port in enumerate(program.outputs) if i not in replaced}
+    for o, i in program.updates:
+        there = 0 <= o < len(program.outputs) and 0 <= i < len(program.inputs)
+        if not there or program.outputs[o].type != program.inputs[i].type:
+            raise RuntimeFault(
+                f"program {program.name}: an update must name an output and an input of its type, got {(o, i)}", code="program-damaged"
+            )
 
     def known(ref: Ref, nbytes: int, step: Step | HostStep) -> None:
         if ref.space not in sizes or not 0 <= ref.offset <= sizes[ref.space] - nbytes:
@@ -215,6 +225,7 @@ def pieces(program: Program) -> list[bytes | memoryview]:
             "blobs": places,
             "arena": program.arena_nbytes,
             "scratch": program.scratch_nbytes,
+            "updates": program.updates,
         },
         separators=(",", ":"),
     ).encode()
@@ -253,6 +264,7 @@ def load(raw: bytes | memoryview, *, verify: bool = True) -> Program:
             constants=constants,
             arena_nbytes=record["arena"],
             scratch_nbytes=record["scratch"],
+            updates=tuple((int(o), int(i)) for o, i in record["updates"]),
         )
     except (struct.error, ValueError, KeyError, TypeError, IndexError) as error:
         raise _damaged("structure") from error
