@@ -9,7 +9,7 @@ from jumar.base import IRError, RuntimeFault
 from jumar.compiler import compile
 from jumar.compiler.order import order_works
 from jumar.ir import Graph, Sample, constant, f32t, interpret, param, parse_graph
-from jumar.operators import Add, Concat, CumSum, MatMul, Mul, ReduceSum, Relu, Reshape, Slice, Sub, Tanh, Transpose
+from jumar.operators import Add, Concat, Det, MatMul, Mul, ReduceSum, Relu, Reshape, Slice, Sub, Tanh, Transpose
 from jumar.runtime import dump, load
 
 
@@ -111,9 +111,13 @@ def test_constants_and_numbers():
     check(Graph("counter", (a, b), (Add()(a, constant(np.float32(1))), constant(np.float32(3))), (), ((0, 0), (1, 1))))
 
 
-def test_host_steps_read_old_values():
-    x = param("x", f32t(3, 5))
-    check(Graph("host", (x,), (CumSum(1)(x), ReduceSum()(x)), (), ((0, 0),)))
+def test_host_steps_read_old_values_and_write_new_ones():
+    x, y = param("x", f32t(3, 3)), param("y", f32t())
+    new = Add()(x, constant(np.eye(3, dtype=np.float32)))
+    compiled = check(Graph("host", (x, y), (new, Det()(x), Add()(Det()(new), y)), (), ((0, 0), (1, 1))))
+    assert len(compiled.program.host_steps) == 2
+    twice = check(Graph("host", (x, y), (Det()(x), new), (), ((0, 1), (1, 0))), bound=True)
+    assert len(twice.program.host_steps) == 1
 
 
 @pytest.mark.parametrize("seed", range(40))
