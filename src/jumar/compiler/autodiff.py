@@ -11,7 +11,7 @@ from typing import Any
 
 from jumar.base import CompileError, TensorType
 from jumar.ir import NOWHERE, Get, Node, constant, located, topological
-from jumar.operators import Elementwise, add, broadcast_to, sum_to
+from jumar.operators import Elementwise, StopGradient, add, broadcast_to, sum_to
 
 Custom = Callable[..., Sequence[Node | None]]
 Cotangent = Node | tuple[Node | None, ...]
@@ -39,7 +39,9 @@ def gradients(
         if seed is None:
             seed = broadcast_to(constant(1, output.dtype), output.shape)
         elif seed.type != output.type:
-            raise CompileError(f"gradients: seed {i} must be {output.type}, the type of its output, got {seed.type}", code="gradient-missing")
+            raise CompileError(
+                f"gradients: seed {i} must be {output.type}, the type of its output, got {seed.type}", code="gradient-missing"
+            )
         backs.append((output, seed))
     found = _walk(topological(o for o, _ in backs), backs, wrt, custom or {})
     return tuple(found.get(node) for node in wrt)
@@ -57,7 +59,7 @@ def _walk(
     order: inputs before users; backs: what comes back to some of them; border: nodes that receive and pass nothing on.
     """
     wanted = set(wrt)
-    needed = {n for n in wrt if _carries(n)}
+    needed = {n for n in wrt if _carries(n) or isinstance(n.op, StopGradient)}
     for node in order:
         if node not in needed and node not in border and _carries(node) and any(i in needed for i in node.inputs):
             needed.add(node)
@@ -91,7 +93,9 @@ def _walk(
 
 
 def _carries(node: Node) -> bool:
-    """Whether a gradient can flow through a value: floats, and nodes of several results of which one is of floats."""
+    """Whether a gradient can flow through a value: floats that are not stopped, and nodes of several results of which one is of floats."""
+    if isinstance(node.op, StopGradient):
+        return False
     types: tuple[TensorType, ...] = node.type if isinstance(node.type, tuple) else (node.type,)
     return any(t.dtype.is_float for t in types)
 

@@ -18,8 +18,10 @@ from jumar.kernel import Builder, Value
 from jumar.operators.elementwise import (
     SPECIAL,
     Abs,
+    And,
     Erf,
     Expm1,
+    Grads,
     Log1p,
     Sigmoid,
     Tanh,
@@ -28,6 +30,7 @@ from jumar.operators.elementwise import (
     exp,
     floats,
     greater,
+    greater_equal,
     less,
     less_equal,
     maximum,
@@ -36,6 +39,7 @@ from jumar.operators.elementwise import (
     neg,
     select,
     square,
+    sub,
 )
 from jumar.operators.families import Elementwise, wide
 
@@ -83,6 +87,17 @@ class Gelu(Activation):
             return mul(mul(x, 0.5), add(Tanh()(inner), 1))
         return mul(mul(x, 0.5), add(Erf()(mul(x, 1 / math.sqrt(2))), 1))
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        if self.approximate == "tanh":
+            c = math.sqrt(2 / math.pi)
+            x2 = square(x)
+            t = Tanh()(mul(mul(x, add(mul(x2, 0.044715), 1)), c))
+            inner = mul(mul(x, add(mul(x2, 3 * 0.044715 * c), c)), sub(1, square(t)))
+            return (mul(dy, mul(add(add(t, 1), inner), 0.5)),)
+        below = mul(add(Erf()(mul(x, 1 / math.sqrt(2))), 1), 0.5)
+        density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+        return (mul(dy, add(below, mul(x, density))),)
+
 
 class Silu(Activation):
     """x * sigmoid(alpha * x), also called swish."""
@@ -97,6 +112,11 @@ class Silu(Activation):
 
     def decompose(self, x: Node) -> Node:
         return mul(x, Sigmoid()(x if self.alpha == 1 else mul(x, self.alpha)))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        z = x if self.alpha == 1 else mul(x, self.alpha)
+        s = Sigmoid()(z)
+        return (mul(dy, mul(s, add(mul(z, sub(1, s)), 1))),)
 
 
 class HardSigmoid(Activation):
@@ -114,6 +134,9 @@ class HardSigmoid(Activation):
     def decompose(self, x: Node) -> Node:
         return minimum(maximum(add(mul(x, self.alpha), self.beta), 0), 1)
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(And()(greater(y, 0), less(y, 1)), mul(dy, self.alpha), 0),)
+
 
 class HardSwish(Activation):
     """x * (x / 6 + 1/2 within 0 .. 1)."""
@@ -127,6 +150,9 @@ class HardSwish(Activation):
 
     def decompose(self, x: Node) -> Node:
         return mul(x, minimum(maximum(add(mul(x, 1 / 6), 0.5), 0), 1))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(less(x, -3), 0, select(greater(x, 3), dy, mul(dy, add(mul(x, 1 / 3), 0.5)))),)
 
 
 class LeakyRelu(Activation):
@@ -142,6 +168,9 @@ class LeakyRelu(Activation):
 
     def decompose(self, x: Node) -> Node:
         return select(less(x, 0), mul(x, self.alpha), x)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(greater(x, 0), dy, mul(dy, self.alpha)),)
 
 
 class PRelu(Activation):
@@ -162,6 +191,10 @@ class PRelu(Activation):
     def decompose(self, x: Node, slope: Node) -> Node:
         return select(less(x, 0), mul(x, slope), x)
 
+    def grad(self, x: Node, slope: Node, y: Node, dy: Node) -> Grads:
+        above = greater(x, 0)
+        return select(above, dy, mul(dy, slope)), select(above, 0, mul(dy, x))
+
 
 class ThresholdedRelu(Activation):
     """x above alpha, else zero."""
@@ -174,6 +207,9 @@ class ThresholdedRelu(Activation):
 
     def decompose(self, x: Node) -> Node:
         return select(greater(x, self.alpha), x, 0)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(greater(x, self.alpha), dy, 0),)
 
 
 class Elu(Activation):
@@ -189,6 +225,9 @@ class Elu(Activation):
 
     def decompose(self, x: Node) -> Node:
         return select(less(x, 0), mul(Expm1()(x), self.alpha), x)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(less(x, 0), mul(dy, add(y, self.alpha)), dy),)
 
 
 class Selu(Activation):
@@ -206,6 +245,9 @@ class Selu(Activation):
     def decompose(self, x: Node) -> Node:
         return mul(select(less_equal(x, 0), mul(Expm1()(x), self.alpha), x), self.gamma)
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(less_equal(x, 0), mul(dy, add(y, self.alpha * self.gamma)), mul(dy, self.gamma)),)
+
 
 class Celu(Activation):
     """x above zero, alpha * (exp(x / alpha) - 1) below."""
@@ -221,6 +263,9 @@ class Celu(Activation):
     def decompose(self, x: Node) -> Node:
         return add(maximum(x, 0), minimum(mul(Expm1()(div(x, self.alpha)), self.alpha), 0))
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (select(less(x, 0), mul(dy, add(mul(y, 1 / self.alpha), 1)), dy),)
+
 
 class Softplus(Activation):
     """log(1 + exp(x))."""
@@ -235,6 +280,9 @@ class Softplus(Activation):
     def decompose(self, x: Node) -> Node:
         return add(maximum(x, 0), Log1p()(exp(neg(Abs()(x)))))  # exp of what is never positive cannot overflow
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (mul(dy, Sigmoid()(x)),)
+
 
 class Softsign(Activation):
     """x / (1 + |x|)."""
@@ -248,6 +296,9 @@ class Softsign(Activation):
     def decompose(self, x: Node) -> Node:
         return div(x, add(Abs()(x), 1))
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (div(dy, square(add(Abs()(x), 1))),)
+
 
 class Mish(Activation):
     """x * tanh(log(1 + exp(x)))."""
@@ -260,6 +311,10 @@ class Mish(Activation):
 
     def decompose(self, x: Node) -> Node:
         return mul(x, Tanh()(Softplus().decompose(x)))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        t = Tanh()(Softplus()(x))
+        return (mul(dy, add(t, mul(mul(x, Sigmoid()(x)), sub(1, square(t))))),)
 
 
 class Clip(Activation):
@@ -287,3 +342,11 @@ class Clip(Activation):
     def decompose(self, x: Node) -> Node:
         y = x if self.low is None else maximum(x, self.low)
         return y if self.high is None else minimum(y, self.high)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        """To what lies within, the bounds included."""
+        tests = [greater_equal(x, self.low)] if self.low is not None else []
+        tests += [less_equal(x, self.high)] if self.high is not None else []
+        if not tests:
+            return (dy,)
+        return (select(And()(*tests) if len(tests) == 2 else tests[0], dy, 0),)

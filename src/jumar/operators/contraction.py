@@ -17,7 +17,7 @@ from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i3
 from jumar.ir import Node, Result, f32t, find_op, sample, tensor
 from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
-from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose, reshape, sum_to, transpose
+from jumar.operators.movement import Broadcast, Pad, Reshape, Slice, Transpose, flip, reshape, spaced, sum_to, transpose
 from jumar.operators.reduction import ReduceSum
 from jumar.operators.windows import check_windows, join_channels, split_channels, windows, windows_out
 
@@ -76,6 +76,10 @@ class MatMul(Contraction):
         return np.asarray(np.matmul(summable(x), summable(w)))
 
     def grad(self, x: Node, w: Node, y: Node, dy: Node) -> tuple[Node, Node]:
+        if x.rank > 2 and w.rank == 2:  # one product over all rows, not a sum of one for each of the batch
+            rows = math.prod(x.shape[:-1])
+            flat, back = reshape(x, (rows, x.shape[-1])), reshape(dy, (rows, w.shape[-1]))
+            return reshape(matmul(back, _turned(w)), x.shape), matmul(_turned(flat), back)
         row, column = reshape(x, (1, *x.shape)) if x.rank == 1 else x, reshape(w, (*w.shape, 1)) if w.rank == 1 else w
         batch = broadcast(self.name, row.shape[:-2], column.shape[:-2])
         whole = reshape(dy, tuple(map(int, (*batch, row.shape[-2], column.shape[-1]))))
@@ -137,7 +141,9 @@ class Conv(Contraction):
         n, c, spatial = split_channels(x.dims, self.channels_last)
         k, inner, *kernel = w.dims
         if self.groups < 1 or c != inner * self.groups or k % self.groups:
-            raise OpError(f"{name}: w must be [k, c/groups, ...] with c = {c} and groups = {self.groups}, got {w}", code="dimension-mismatch")
+            raise OpError(
+                f"{name}: w must be [k, c/groups, ...] with c = {c} and groups = {self.groups}, got {w}", code="dimension-mismatch"
+            )
         out = windows_out(name, spatial, kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
         return TensorType(join_channels(n, k, out, self.channels_last), product_dtype(name, x.dtype, w.dtype))
 
@@ -244,8 +250,8 @@ class ConvTranspose(Composite):
         """
         x, w, *bias = inputs
         g, rank, (n, c, *spatial), (_, kg, *kernel) = self.groups, x.rank - 2, x.shape, w.shape
-        for axis, (d, k) in enumerate(zip(self.dilations, kernel, strict=True)):
-            w = _spread(w, axis + 2, d) if k > 1 else w
+        for axis, d in enumerate(self.dilations):
+            w = spaced(w, axis + 2, d)
         taps = [-(-k // s) for k, s in zip(w.shape[2:], self.strides, strict=True)]
         w = _pad_high(w, (0, 0, *(t * s - k for t, s, k in zip(taps, self.strides, w.shape[2:], strict=True))))
         # [g, c/g, k/g, t0, s0, t1, s1, ...] -> [g, s0, s1, ..., k/g, c/g, t0, t1, ...], taps reversed; phases outside of channels, so
@@ -254,7 +260,7 @@ class ConvTranspose(Composite):
         w = Reshape((g, c // g, kg, *split))(w)
         w = Transpose((0, *range(4, 4 + 2 * rank, 2), 2, 1, *range(3, 3 + 2 * rank, 2)))(w)
         w = Reshape((g * kg * math.prod(self.strides), c // g, *taps))(w)
-        w = _flip(w, range(2, w.rank))
+        w = flip(w, range(2, w.rank))
         edge = tuple(t - 1 for t in taps)
         y = Conv((1,) * rank, edge, edge, (1,) * rank, g)(x, w)
         cells = y.shape[2:]
@@ -271,6 +277,22 @@ class ConvTranspose(Composite):
         """Two for each input cell, filter and tap."""
         x, w, *_ = types
         return 2 * x.size * math.prod(w.dims[1:])
+
+    def grad(self, *nodes: Node) -> tuple[Node, ...]:
+        """A convolution of dy with the filters, and what filters receive from one."""
+        x, w, *bias, _, dy = nodes
+        out, kernel = dy.shape[2:], w.shape[2:]
+        whole = zip(x.shape[2:], kernel, self.strides, self.dilations, strict=True)
+        reach = [(i - 1) * s + d * (k - 1) + 1 for i, k, s, d in whole]
+        low, high = self.pads_low, tuple(r - o - lo for r, o, lo in zip(reach, out, self.pads_low, strict=True))
+        if any(lo < 0 for lo in low) or any(h <= -s for h, s in zip(high, self.strides, strict=True)):
+            image, low, high = fitted(dy, (0, 0, *low), (0, 0, *high)), (0,) * len(out), (0,) * len(out)
+        else:
+            image, high = dy, tuple(max(h, 0) for h in high)
+        dx = Conv(self.strides, low, high, self.dilations, self.groups)(image, w)
+        by_weight: Any = find_op("conv_grad_weight")
+        dw = by_weight(w.shape, self.strides, low, high, self.dilations, self.groups)(image, x)
+        return (dx, dw, ReduceSum((0, *range(2, dy.rank)))(dy)) if bias else (dx, dw)
 
 
 class Einsum(Composite):
@@ -386,17 +408,6 @@ def _stretch(x: Node, axis: int, size: int) -> Node:
     return x if x.shape[axis] == size else Broadcast((*x.shape[:axis], size, *x.shape[axis + 1 :]))(x)
 
 
-def _spread(x: Node, axis: int, step: int) -> Node:
-    """Zeros between the elements of an axis, so that they stand `step` apart."""
-    if step == 1:
-        return x
-    shape = x.shape
-    x = Reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))(x)
-    x = _pad_high(x, tuple(step - 1 if i == axis + 1 else 0 for i in range(x.rank)))
-    x = Reshape((*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))(x)
-    return _pad_high(x, tuple(1 - step if i == axis else 0 for i in range(len(shape))))
-
-
 def fitted(x: Node, low: tuple[int, ...], high: tuple[int, ...]) -> Node:
     """So many zeros more before and after each dimension; a negative number takes elements away."""
     starts = tuple(max(-lo, 0) for lo in low)
@@ -409,11 +420,3 @@ def fitted(x: Node, low: tuple[int, ...], high: tuple[int, ...]) -> Node:
 
 def _pad_high(x: Node, high: tuple[int, ...]) -> Node:
     return fitted(x, (0,) * x.rank, high)
-
-
-def _flip(x: Node, axes: Sequence[int]) -> Node:
-    """Elements in reverse order along `axes`."""
-    back = [axis in axes and x.shape[axis] > 1 for axis in range(x.rank)]
-    starts = tuple(size - 1 if b else 0 for size, b in zip(x.shape, back, strict=True))
-    stops = tuple(-1 if b else size for size, b in zip(x.shape, back, strict=True))
-    return Slice(starts, stops, tuple(-1 if b else 1 for b in back))(x) if any(back) else x

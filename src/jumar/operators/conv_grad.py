@@ -63,9 +63,11 @@ class ConvGradInput(Composite):
         dx = np.zeros((n, c, *(i + lo + hi for i, lo, hi in zip(spatial, self.pads_low, self.pads_high, strict=True))), taps.dtype)
         for tap in np.ndindex(*kernel):
             firsts = [t * d for t, d in zip(tap, self.dilations, strict=True)]
-            cells = tuple(slice(f, f + (o - 1) * s + 1, s) for f, o, s in zip(firsts, out, self.strides, strict=True))
-            dx[(slice(None), slice(None), *cells)] += taps[(slice(None), slice(None), *tap)]
-        dx = dx[(slice(None), slice(None), *(slice(lo, lo + i) for lo, i in zip(self.pads_low, spatial, strict=True)))]
+            cells = (slice(f, f + (o - 1) * s + 1, s) for f, o, s in zip(firsts, out, self.strides, strict=True))
+            into, of = (slice(None), slice(None), *cells), (slice(None), slice(None), *tap)
+            dx[into] += taps[of]
+        crop = (slice(None), slice(None), *(slice(lo, lo + i) for lo, i in zip(self.pads_low, spatial, strict=True)))
+        dx = dx[crop]
         return np.moveaxis(dx, 1, -1) if self.channels_last else dx
 
     def decompose(self, *inputs: Node) -> Node:
@@ -140,7 +142,7 @@ class ConvGradWeight(Composite):
     def decompose(self, *inputs: Node) -> Node:
         """A convolution of x with dy as its filters: examples and channels change places, and so do strides and dilations."""
         x, dy = inputs
-        g, (k, inner, *kernel) = self.groups, self.w_shape
+        g, (_, inner, *kernel) = self.groups, self.w_shape
         if self.channels_last:
             x, dy = (transpose(v, (0, v.rank - 1, *range(1, v.rank - 1))) for v in (x, dy))
         n, _, *spatial = x.shape

@@ -64,6 +64,15 @@ class Unary(Elementwise):
         return result
 
 
+class Step(Unary):
+    """A function of one input whose slope is zero wherever it has one: no gradient flows through it."""
+
+    abstract = True
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (None,)
+
+
 class Binary(Elementwise):
     """Two inputs of one element type.   numpy: the function that is the reference, on floats of at least 32 bits."""
 
@@ -91,7 +100,7 @@ class Identity(Unary):
         return (dy,)
 
 
-class StopGradient(Unary):
+class StopGradient(Step):
     """x itself, through which no gradient flows."""
 
     samples = (*floats(), sample(tensor(bool_, 3)))
@@ -99,9 +108,6 @@ class StopGradient(Unary):
 
     def compute(self, k: Builder, x: Value) -> Value:
         return x
-
-    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
-        return (None,)
 
 
 class Neg(Unary):
@@ -132,7 +138,7 @@ class Abs(Unary):
         return (mul(dy, sign(x)),)
 
 
-class Sign(Unary):
+class Sign(Step):
     """-1, 0 or 1; NaN stays NaN."""
 
     samples = (*floats(), *INTEGERS, sample(SPECIAL))
@@ -462,10 +468,10 @@ class Relu(Unary):
         return k.maximum(x, 0)
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
-        return (select(greater(x, 0), dy, 0),)
+        return (select(greater(y, 0), dy, 0),)
 
 
-class Floor(Unary):
+class Floor(Step):
     """The greatest integer not above x."""
 
     samples = (*floats(), sample(SPECIAL))
@@ -476,7 +482,7 @@ class Floor(Unary):
         return k.floor(x)
 
 
-class Ceil(Unary):
+class Ceil(Step):
     """The least integer not below x."""
 
     samples = (*floats(), sample(SPECIAL))
@@ -487,7 +493,7 @@ class Ceil(Unary):
         return k.ceil(x)
 
 
-class Round(Unary):
+class Round(Step):
     """The nearest integer, halves to the even one."""
 
     samples = (*floats(), sample(SPECIAL))
@@ -498,7 +504,7 @@ class Round(Unary):
         return k.round_even(x)
 
 
-class Trunc(Unary):
+class Trunc(Step):
     """The integer part."""
 
     samples = (*floats(), sample(SPECIAL))
@@ -637,6 +643,9 @@ class FloorDiv(Binary):
     def compute(self, k: Builder, a: Value, b: Value) -> Value:
         return k.floor_divide(a, b)
 
+    def grad(self, a: Node, b: Node, y: Node, dy: Node) -> Grads:
+        return None, None
+
 
 class Mod(Binary):
     """What division leaves.   fmod: with the sign of a, as C's; else with the sign of b, as Python's."""
@@ -658,6 +667,10 @@ class Mod(Binary):
 
     def compute(self, k: Builder, a: Value, b: Value) -> Value:
         return k.remainder(a, b) if self.fmod else k.floor_remainder(a, b)
+
+    def grad(self, a: Node, b: Node, y: Node, dy: Node) -> Grads:
+        whole = Trunc()(div(a, b)) if self.fmod else FloorDiv()(a, b)
+        return dy, neg(mul(dy, whole))
 
 
 class Pow(Binary):
@@ -690,7 +703,21 @@ class Pow(Binary):
         return k.select(down & (a != 1) & (a != -1), 0, result.get())
 
     def grad(self, a: Node, b: Node, y: Node, dy: Node) -> Grads:
-        return mul(dy, mul(b, power(a, sub(b, 1)))), mul(dy, mul(y, log(a)))
+        db = mul(dy, select(And()(equal(a, 0), greater_equal(b, 0)), 0, mul(y, log(a))))  # 0 ** b stays 0, or 1 at 0 ** 0
+        known = b.array
+        if known is None or known.size != 1:
+            return mul(dy, select(equal(b, 0), 0, mul(b, power(a, sub(b, 1))))), db  # a ** 0 is 1 everywhere, at 0 too
+        exponent = float(known.reshape(()))
+        if exponent == 0:
+            return None, db
+        slope = a if exponent == 2 else power(a, exponent - 1)
+        return (dy if exponent == 1 else mul(dy, mul(slope, exponent))), db
+
+
+def share_of_extreme(a: Node, b: Node, y: Node, dy: Node) -> Grads:
+    """The gradient to the one that is the extreme, halves where both are."""
+    part = select(equal(a, b), mul(dy, 0.5), dy)
+    return select(equal(a, y), part, 0), select(equal(b, y), part, 0)
 
 
 class Minimum(Binary):
@@ -704,7 +731,7 @@ class Minimum(Binary):
         return k.minimum(a, b)
 
     def grad(self, a: Node, b: Node, y: Node, dy: Node) -> Grads:
-        return select(less_equal(a, b), dy, 0), select(less_equal(a, b), 0, dy)
+        return share_of_extreme(a, b, y, dy)
 
 
 class Maximum(Binary):
@@ -718,7 +745,7 @@ class Maximum(Binary):
         return k.maximum(a, b)
 
     def grad(self, a: Node, b: Node, y: Node, dy: Node) -> Grads:
-        return select(greater_equal(a, b), dy, 0), select(greater_equal(a, b), 0, dy)
+        return share_of_extreme(a, b, y, dy)
 
 
 class Equal(Binary):

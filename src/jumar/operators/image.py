@@ -16,10 +16,22 @@ import numpy as np
 from jumar.base import Array, OpError, TensorType, f16, i64, u8
 from jumar.ir import Node, Result, constant, f32t, sample, tensor
 from jumar.operators.activation import Clip
+from jumar.operators.bilinear import corners
 from jumar.operators.contraction import ConvTranspose, accumulator, matmul
-from jumar.operators.elementwise import And, Floor, Round, add, cast, greater, greater_equal, less_equal, mul, select, sub
+from jumar.operators.elementwise import And, Floor, Round, add, cast, greater, greater_equal, less_equal, maximum, mul, select, sub
 from jumar.operators.families import Composite, Special, check_word, wide
-from jumar.operators.movement import Broadcast, Gather, GatherNd, Reshape, named, reshape, slice_axis, transpose
+from jumar.operators.movement import (  # fmt: skip
+    Broadcast,
+    Gather,
+    GatherNd,
+    Reshape,
+    ScatterNd,
+    broadcast_to,
+    named,
+    reshape,
+    slice_axis,
+    transpose,
+)  # fmt: skip
 from jumar.operators.normalization import widened
 from jumar.operators.sort import DataDependent
 from jumar.operators.windows import windows_out
@@ -393,7 +405,7 @@ def bilinear(image: Array, y: Array, x: Array) -> Array:
     return total
 
 
-class DeformConv(Special):
+class DeformConv(Composite):
     """A convolution whose taps are moved by `offset` (for each tap: down, right) and weighed by `mask`."""
 
     strides: tuple[int, int]
@@ -441,6 +453,29 @@ class DeformConv(Special):
         y = np.matmul(w.reshape(g, k // g, -1), cells.reshape(n, g, -1, oh * ow)).reshape(n, k, oh, ow)
         return np.asarray(y + bias.reshape(-1, 1, 1)).astype(x.dtype)
 
+    def decompose(self, *inputs: Node) -> Node:
+        """Cells are gathered as rows of channels, four for each tap, and meet the filters in one matrix product."""
+        x, w, offset, bias, mask = (widened(n) for n in inputs)
+        (n, c, h, width), (k, _, kh, kw), (oh, ow) = x.shape, w.shape, offset.shape[2:]
+        og, g, taps = self.offset_groups, self.groups, kh * kw
+        moved = reshape(offset, (n * og, kh, kw, 2, oh, ow))
+        places = []
+        for axis, (o, t) in enumerate(((oh, kh), (ow, kw))):
+            at = np.arange(o) * self.strides[axis] - self.pads_low[axis] + np.arange(t)[:, None] * self.dilations[axis]
+            grid = at[:, None, :, None] if axis == 0 else at[None, :, None, :]
+            part = reshape(slice_axis(moved, 3, axis, axis + 1), (n * og, kh, kw, oh, ow))
+            places.append(reshape(add(part, constant(grid, x.dtype)), (n * og, taps * oh * ow, 1)))
+        rows = transpose(reshape(x, (n * og, c // og, h * width)), (0, 2, 1))
+        weight = reshape(mask, (n * og, taps * oh * ow, 1))
+        cells: Node | None = None
+        for place, share in corners(h, width, *places):
+            part = mul(GatherNd(1)(rows, place), mul(share, weight))
+            cells = part if cells is None else add(cells, part)
+        assert cells is not None, "a place has four corners"
+        columns = transpose(reshape(cells, (n, og, taps, oh * ow, c // og)), (0, 1, 4, 2, 3))
+        y = matmul(reshape(w, (g, k // g, c // g * taps)), reshape(columns, (n, g, c // g * taps, oh * ow)))
+        return cast(add(reshape(y, (n, k, oh, ow)), reshape(bias, (k, 1, 1))), inputs[0].dtype)
+
 
 class RoiAlign(Special):
     """For each box (x1, y1, x2, y2) of `rois` in image `batch[i]`: the mean (or max) of points between the cells, in a grid of `out` bins.
@@ -456,6 +491,7 @@ class RoiAlign(Special):
     signature = "x[n, c, h, w], rois[r, 4], i64 batch[r] -> y[r, c, *out]"
     samples = (
         sample(f32t(1, 2, 6, 6), np.array([[0, 0, 4, 4], [1.5, 2, 5, 5.5]], np.float32), np.array([0, 0]), out=(2, 3)),
+        sample(f32t(2, 2, 6, 5), np.array([[0, 0, 4, 4], [1.5, 2, 5, 8.5]], np.float32), np.array([1, 0]), out=(2, 3), sampling=2),
         sample(f32t(2, 1, 6, 6), np.array([[0, 0, 4, 4]], np.float32), np.array([1]), out=(2, 2), mode="max", sampling=2, scale=0.5,
                half_pixel=False),
     )  # fmt: skip
@@ -505,6 +541,33 @@ class RoiAlign(Special):
             best = np.maximum(best, image[:, i, j] * weight)
         return np.asarray(np.where(far, 0, best).max(axis=(2, 4)))
 
+    def grad(self, x: Node, rois: Node, batch: Node, y: Node, dy: Node) -> tuple[Node, None, None]:
+        """Each point gives its share to the four cells around it; boxes say where, and receive nothing (as MindSpore has it)."""
+        if self.mode != "avg" or not self.sampling:
+            what = f"roi_align: mode must be 'avg' and sampling a number from 1 up for a gradient, got {self.mode!r} and {self.sampling}"
+            raise OpError(what, code="gradient-missing")
+        (n, c, h, w), r, s = x.shape, rois.shape[0], self.sampling
+        sides = []
+        for axis, (out, size) in enumerate(zip(self.out, (h, w), strict=True)):
+            low, high = (
+                add(mul(slice_axis(rois, 1, i, i + 1), self.scale), -0.5 if self.half_pixel else 0.0) for i in (1 - axis, 3 - axis)
+            )
+            side = sub(high, low) if self.half_pixel else maximum(sub(high, low), 1)
+            at = add(low, mul(mul(side, 1 / out), constant((np.arange(out * s) + 0.5) / s, rois.dtype)))  # [r, out * s]
+            near = And()(greater_equal(at, -1), less_equal(at, size))
+            shape = (r, out, 1, s, 1) if axis == 0 else (r, 1, out, 1, s)
+            sides.append((reshape(Clip(0.0, size - 1.0)(at), shape), reshape(near, shape)))
+        (ys, near_y), (xs, near_x) = sides
+        full = (r, *self.out, s, s)
+        near = And()(near_y, near_x)
+        image = reshape(mul(cast(batch, i64), h * w), (r, 1, 1, 1, 1))
+        back = reshape(mul(transpose(dy, (0, 2, 3, 1)), 1 / (s * s)), (r, *self.out, 1, 1, c))
+        dx = Broadcast((n * h * w, c))(constant(0, x.dtype))
+        for place, weight in corners(h, w, broadcast_to(ys, full), broadcast_to(xs, full)):
+            part = mul(back, reshape(cast(select(near, weight, 0), x.dtype), (*full, 1)))
+            dx = ScatterNd("add")(dx, reshape(add(place, image), (*full, 1)), part)
+        return transpose(reshape(dx, (n, h, w, c)), (0, 3, 1, 2)), None, None
+
 
 class MaxRoiPool(Special):
     """The largest cell in each of `out` bins of each box; a row of `rois` is (image, x1, y1, x2, y2)."""
@@ -524,8 +587,8 @@ class MaxRoiPool(Special):
     def reference(self, *arrays: Array) -> Array:
         x, rois = arrays
         y = np.zeros((len(rois), x.shape[1], *self.out), x.dtype)
-        for r, (b, *corners) in enumerate(rois):
-            x1, y1, x2, y2 = (int(np.floor(c * self.scale + 0.5)) for c in corners)
+        for r, (b, *sides) in enumerate(rois):
+            x1, y1, x2, y2 = (int(np.floor(c * self.scale + 0.5)) for c in sides)
             bounds = [_bins(start, stop, n, size) for start, stop, n, size in zip((y1, x1), (y2, x2), self.out, x.shape[2:], strict=True)]
             for (i, (top, bottom)), (j, (left, right)) in itertools.product(*(enumerate(b) for b in bounds)):
                 if top < bottom and left < right:

@@ -7,14 +7,14 @@ size into those attributes, so nothing here looks at the value of a shape tensor
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, bool_, dtype_of, f16, f32, i8, i32, i64, u8
 from jumar.ir import Node, Result, Sample, constant, f32t, find_op, sample, tensor
-from jumar.operators.elementwise import Grads, convert
+from jumar.operators.elementwise import Grads, add, cast, convert, div, equal, mul, select
 from jumar.operators.families import Movement, Source, broadcast, normal_axis, numel
 
 
@@ -126,6 +126,9 @@ class BitCast(Movement):
                 return convert(code, self.dtype)
         return code.view(self.dtype.numpy)
 
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        return (dy if x.dtype == self.dtype else None,)
+
 
 # -------------------------------------------------------------------------------------------------- parts and wholes
 class Slice(Movement):
@@ -162,13 +165,15 @@ class Slice(Movement):
         return tuple(slice(a, None if b < 0 else b, s) for a, b, s in zip(self.starts, self.stops, self.steps))
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
-        if any(s != 1 for s in self.steps):
-            index = np.arange(math.prod(x.shape)).reshape(x.shape)[self.slices].reshape(-1)
-            zeros = constant(np.zeros(math.prod(x.shape)), x.dtype)
-            flat = ScatterElements(0, "add")(zeros, constant(index), reshape(dy, (index.size,)))
-            return (reshape(flat, x.shape),)
-        high = tuple(d - b for d, b in zip(x.shape, self.stops))
-        return (Pad(self.starts, high)(dy),)
+        """dy with zeros between and around."""
+        if not y.type.size:
+            return (Broadcast(x.shape)(constant(0, x.dtype)),)
+        firsts = tuple(b if s > 0 else b + (n - 1) * s for b, s, n in zip(self.starts, self.steps, y.shape))
+        dx = flip(dy, [i for i, s in enumerate(self.steps) if s < 0])
+        for axis, step in enumerate(self.steps):
+            dx = spaced(dx, axis, abs(step))
+        high = tuple(d - b - n for d, b, n in zip(x.shape, firsts, dx.shape))
+        return (Pad(firsts, high)(dx) if dx.shape != x.shape else dx,)
 
 
 class Pad(Movement):
@@ -212,7 +217,10 @@ class Pad(Movement):
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
         if self.mode != "constant":
-            return (None,)
+            for axis, (low, d, high) in enumerate(zip(self.low, x.shape, self.high)):
+                if low or high:
+                    dy = gathered_back(dy, axis, d, np.pad(np.arange(d), (low, high), mode=self.mode))  # type: ignore[call-overload]
+            return (dy,)
         return (Slice(self.low, tuple(a + d for a, d in zip(self.low, x.shape)), (1,) * x.rank)(dy),)
 
 
@@ -372,6 +380,12 @@ class GatherNd(Movement):
         result: Array = x[index] if index else np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
         return result
 
+    def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
+        column = (*indices.shape[:-1], 1)
+        batch = [Iota(column, axis, indices.dtype)() for axis in range(self.batch_dims)]
+        zeros = Broadcast(x.shape)(constant(0, x.dtype))
+        return ScatterNd("add")(zeros, concat([*batch, indices], indices.rank - 1), dy), None
+
 
 def tuple_index(name: str, shape: tuple[int, ...], indices: Array) -> tuple[Array, ...]:
     """The NumPy index of the elements that the index tuples in the last dimension of `indices` name."""
@@ -426,12 +440,11 @@ class ScatterElements(Movement):
         return _scattered(x, element_index(x, named(self.name, indices, x.shape[self.axis]), self.axis), updates, self.reduction)
 
     def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
-        if self.reduction == "add":
-            return dy, None, GatherElements(self.axis)(dy, indices)
-        if self.reduction == "none":  # as if no element were written twice
-            zeros = Broadcast(updates.shape)(constant(0, x.dtype))
-            return ScatterElements(self.axis)(dy, indices, zeros), None, GatherElements(self.axis)(dy, indices)
-        return None, None, None
+        def put(reduction: str, into: Node, values: Node) -> Node:
+            return ScatterElements(self.axis, reduction)(into, indices, values)
+
+        dx, du = scatter_grads(self.reduction, put, lambda v: GatherElements(self.axis)(v, indices), x, updates, y, dy)
+        return dx, None, du
 
 
 class ScatterNd(Movement):
@@ -464,12 +477,33 @@ class ScatterNd(Movement):
         return _scattered(x, tuple_index(self.name, x.shape, indices), updates, self.reduction)
 
     def grad(self, x: Node, indices: Node, updates: Node, y: Node, dy: Node) -> Grads:
-        if self.reduction == "add":
-            return dy, None, GatherNd()(dy, indices)
-        if self.reduction == "none":  # as if no element were written twice
-            zeros = Broadcast(updates.shape)(constant(0, x.dtype))
-            return ScatterNd()(dy, indices, zeros), None, GatherNd()(dy, indices)
-        return None, None, None
+        def put(reduction: str, into: Node, values: Node) -> Node:
+            return ScatterNd(reduction)(into, indices, values)
+
+        dx, du = scatter_grads(self.reduction, put, lambda v: GatherNd()(v, indices), x, updates, y, dy)
+        return dx, None, du
+
+
+def scatter_grads(
+    reduction: str, put: Callable[[str, Node, Node], Node], take: Callable[[Node], Node], x: Node, updates: Node, y: Node, dy: Node
+) -> tuple[Node, Node]:
+    """What x and the updates of a scatter receive.   put: scatters values; take: gathers from where they went."""
+    match reduction:
+        case "add":
+            return dy, take(dy)
+        case "none":  # as if no element were written twice
+            return put("none", dy, Broadcast(updates.shape)(constant(0, x.dtype))), take(dy)
+        case "mul":  # to each factor the product of the others: where one is zero the rest of the product, where two are nothing
+            zero = equal(updates, 0)
+            zeros = put("add", Broadcast(x.shape)(constant(0, x.dtype)), cast(zero, x.dtype))
+            rest = put("mul", x, select(zero, 1, updates))
+            others = select(zero, select(equal(take(zeros), 1), take(rest), 0), div(take(y), select(zero, 1, updates)))
+            return put("mul", dy, updates), mul(take(dy), others)
+    extreme = equal(updates, take(y))  # in equal parts to all that are the extreme
+    kept = equal(x, y)
+    count = put("add", cast(kept, x.dtype), cast(extreme, x.dtype))
+    share = div(dy, count)
+    return select(kept, share, 0), select(extreme, take(share), 0)
 
 
 def check_indices(name: str, indices: TensorType) -> None:
@@ -532,6 +566,47 @@ def slice_axis(x: Node, axis: int, start: int, stop: int, step: int = 1) -> Node
     starts, stops, steps = [0] * x.rank, list(x.shape), [1] * x.rank
     starts[axis], stops[axis], steps[axis] = start, stop, step
     return Slice(tuple(starts), tuple(stops), tuple(steps))(x)
+
+
+def flip(x: Node, axes: Sequence[int]) -> Node:
+    """x with its elements in reverse order along some dimensions."""
+    back = [axis in axes and x.shape[axis] > 1 for axis in range(x.rank)]
+    starts = tuple(size - 1 if b else 0 for size, b in zip(x.shape, back))
+    stops = tuple(-1 if b else size for size, b in zip(x.shape, back))
+    return Slice(starts, stops, tuple(-1 if b else 1 for b in back))(x) if any(back) else x
+
+
+def spaced(x: Node, axis: int, step: int) -> Node:
+    """x with zeros between the elements of one dimension, so that they stand `step` apart."""
+    n = x.shape[axis]
+    if step == 1 or n < 2:
+        return x
+    low, high = [0] * (x.rank + 1), [0] * (x.rank + 1)
+    high[axis + 1] = step - 1
+    rows = Pad(tuple(low), tuple(high))(Reshape((*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))(x))
+    return slice_axis(Reshape((*x.shape[:axis], n * step, *x.shape[axis + 1 :]))(rows), axis, 0, (n - 1) * step + 1)
+
+
+def gathered_back(dy: Node, axis: int, size: int, index: Array) -> Node:
+    """The sum of dy's cells by the cell of `size` that each was copied from: for indices that run in long stretches, as padding's do."""
+    total: Node | None = None
+    at = 0
+    while at < len(index):
+        step = int(index[at + 1] - index[at]) if at + 1 < len(index) else 1
+        end = at + 1
+        while step in (-1, 0, 1) and end < len(index) and index[end] - index[end - 1] == step:
+            end += 1
+        part = slice_axis(dy, axis, at, end)
+        first = int(min(index[at], index[end - 1]))
+        if step == 0 and end - at > 1:
+            part = sum_to(part, tuple(1 if a == axis else d for a, d in enumerate(dy.shape)))
+        elif step < 0:
+            part = flip(part, (axis,))
+        low, high = (tuple(p if a == axis else 0 for a in range(dy.rank)) for p in (first, size - first - part.shape[axis]))
+        part = Pad(low, high)(part) if part.shape[axis] != size else part
+        total = part if total is None else add(total, part)
+        at = end
+    return total if total is not None else dy
 
 
 def concat(xs: list[Node] | tuple[Node, ...], axis: int) -> Node:

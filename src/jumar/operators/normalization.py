@@ -10,9 +10,9 @@ import numpy as np
 
 from jumar.base import Array, OpError, TensorType, f16, f32
 from jumar.ir import Node, Result, f32t, sample, tensor
-from jumar.operators.elementwise import Abs, Rsqrt, add, cast, div, equal, exp, log, mul, power, select, sqrt, square, sub
+from jumar.operators.elementwise import Abs, Rsqrt, add, cast, div, equal, exp, log, mul, power, select, sign, sqrt, square, sub
 from jumar.operators.families import Composite, broadcast, normal_axis, wide
-from jumar.operators.movement import Reshape
+from jumar.operators.movement import Reshape, reshape, sum_to
 from jumar.operators.pooling import AvgPool
 from jumar.operators.reduction import ReduceMax, ReduceMean, ReduceSum
 
@@ -132,6 +132,14 @@ class LayerNorm(AlongAxis):
         y = mul(standardized(x, _from(self.axis, x.rank), self.epsilon), scale)
         return add(y, bias[0]) if bias else y
 
+    def grad(self, *nodes: Node) -> tuple[Node, ...]:
+        x, scale, *bias, _, dy = nodes
+        wide_, back = widened(x), widened(dy)
+        axes = _from(self.axis, x.rank)
+        dx, normal = standardized_grad(wide_, mul(back, widened(scale)), axes, self.epsilon)
+        dscale = cast(sum_to(mul(back, normal), scale.shape), scale.dtype)
+        return (cast(dx, x.dtype), dscale, *(cast(sum_to(back, b.shape), b.dtype) for b in bias))
+
 
 class RmsNorm(AlongAxis):
     """x / sqrt(mean x^2 + epsilon) * scale, over the dimensions from `axis` on."""
@@ -150,6 +158,14 @@ class RmsNorm(AlongAxis):
         x, scale = inputs
         mean = ReduceMean(_from(self.axis, x.rank), keepdims=True)(square(x))
         return mul(mul(x, Rsqrt()(add(mean, self.epsilon))), scale)
+
+    def grad(self, x: Node, scale: Node, y: Node, dy: Node) -> tuple[Node, Node]:
+        wide_, back = widened(x), widened(dy)
+        mean = ReduceMean(_from(self.axis, x.rank), keepdims=True)
+        rate = Rsqrt()(add(mean(square(wide_)), self.epsilon))
+        normal, scaled = mul(wide_, rate), mul(back, widened(scale))
+        dx = mul(rate, sub(scaled, mul(normal, mean(mul(scaled, normal)))))
+        return cast(dx, x.dtype), cast(sum_to(mul(back, normal), scale.shape), scale.dtype)
 
 
 class BatchNorm(Normalization):
@@ -192,6 +208,9 @@ class InstanceNorm(Normalization):
         y = standardized(x, tuple(range(2, x.rank)), self.epsilon)
         return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
+    def grad(self, x: Node, scale: Node, bias: Node, y: Node, dy: Node) -> tuple[Node, ...]:
+        return _grouped_grad(x, scale, bias, dy, x.shape[1], self.epsilon)
+
 
 class GroupNorm(Normalization):
     """Each group of channels of each example to mean 0 and variance 1, then scale and bias for each channel."""
@@ -224,6 +243,9 @@ class GroupNorm(Normalization):
         y = Reshape(x.shape)(standardized(grouped, tuple(range(2, grouped.rank)), self.epsilon))
         return add(mul(y, by_channel(scale, x)), by_channel(bias, x))
 
+    def grad(self, x: Node, scale: Node, bias: Node, y: Node, dy: Node) -> tuple[Node, ...]:
+        return _grouped_grad(x, scale, bias, dy, self.groups, self.epsilon)
+
 
 class LpNorm(AlongAxis):
     """x over its p-norm (p is 1 or 2) along `axis`; zeros stay zeros."""
@@ -250,6 +272,14 @@ class LpNorm(AlongAxis):
         else:
             norm = sqrt(ReduceSum(axes, keepdims=True)(square(x)))
         return div(x, select(equal(norm, 0), 1, norm))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
+        axes = (normal_axis(self.name, self.axis, x.rank),)
+        wide_, unit, back = widened(x), widened(y), widened(dy)
+        total = ReduceSum(axes, keepdims=True)
+        norm = total(Abs()(wide_)) if self.p == 1 else sqrt(total(square(wide_)))
+        along = mul(sign(wide_) if self.p == 1 else unit, total(mul(back, unit)))
+        return (cast(div(sub(back, along), select(equal(norm, 0), 1, norm)), x.dtype),)
 
 
 class Lrn(Normalization):
@@ -294,6 +324,28 @@ def standardized(x: Node, axes: tuple[int, ...], epsilon: float) -> Node:
     centered = sub(x, ReduceMean(axes, keepdims=True)(x)) if axes else sub(x, x)
     variance = ReduceMean(axes, keepdims=True)(square(centered)) if axes else square(centered)
     return mul(centered, Rsqrt()(add(variance, epsilon)))
+
+
+def standardized_grad(x: Node, dy: Node, axes: tuple[int, ...], epsilon: float) -> tuple[Node, Node]:
+    """What x receives through `standardized`, and the standardized x itself."""
+    if not axes:  # of one element: always zero
+        return mul(dy, 0), mul(x, 0)
+    mean = ReduceMean(axes, keepdims=True)
+    centered = sub(x, mean(x))
+    rate = Rsqrt()(add(mean(square(centered)), epsilon))
+    normal = mul(centered, rate)
+    return mul(rate, sub(sub(dy, mean(dy)), mul(normal, mean(mul(dy, normal))))), normal
+
+
+def _grouped_grad(x: Node, scale: Node, bias: Node, dy: Node, groups: int, epsilon: float) -> tuple[Node, ...]:
+    """What x, scale and bias receive, where channels are normalized in groups."""
+    wide_, back = widened(x), widened(dy)
+    shape = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    scaled = mul(back, by_channel(widened(scale), x))
+    dx, normal = standardized_grad(reshape(wide_, shape), reshape(scaled, shape), tuple(range(2, len(shape))), epsilon)
+    over = ReduceSum(tuple(i for i in range(x.rank) if i != 1))
+    dscale = over(mul(back, reshape(normal, x.shape)))
+    return cast(reshape(dx, x.shape), x.dtype), cast(dscale, scale.dtype), cast(over(back), bias.dtype)
 
 
 def by_channel(value: Node, x: Node) -> Node:

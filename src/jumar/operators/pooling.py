@@ -70,7 +70,6 @@ class MaxPool(Pool):
         y = self.windows(x, least(x.dtype)).max(axis=self.window_axes())
         return np.asarray(np.moveaxis(y, 1, -1) if self.channels_last else y)
 
-
     def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
         op = MaxPoolGrad(self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations, self.channels_last)
         return (op(x, y, dy),)
@@ -100,7 +99,9 @@ class MaxPoolGrad(Pool, Composite):
         expected = self.pooled(x, self.channels_last)
         for what, t in (("y", y), ("dy", dy)):
             if t != expected:
-                raise OpError(f"max_pool_grad: {what} must be {expected}, the type of the pool's result, got {t}", code="dimension-mismatch")
+                raise OpError(
+                    f"max_pool_grad: {what} must be {expected}, the type of the pool's result, got {t}", code="dimension-mismatch"
+                )
         return x
 
     def indices(self) -> MaxPoolIndices:
@@ -112,8 +113,8 @@ class MaxPoolGrad(Pool, Composite):
         place = self.indices().reference(x)[1]
         dx = np.zeros(x.size, wide(x).dtype)
         np.add.at(dx, place.ravel(), wide(dy).ravel())
-        dx = dx.reshape(x.shape).astype(x.dtype)
-        return np.asarray(np.moveaxis(dx, 1, -1) if self.channels_last else dx)
+        image = dx.reshape(x.shape).astype(x.dtype)
+        return np.asarray(np.moveaxis(image, 1, -1) if self.channels_last else image)
 
     def decompose(self, *inputs: Node) -> Node:
         x, _, dy = inputs
@@ -165,6 +166,10 @@ class MaxPoolIndices(Pool):
         best = np.where(np.take_along_axis(places, best, -1) < 0, (places >= 0).argmax(axis=-1)[..., None], best)
         return np.take_along_axis(cells, best, -1)[..., 0], np.take_along_axis(places, best, -1)[..., 0]
 
+    def grad(self, x: Node, y: tuple[Node, ...], dy: tuple[Node | None, ...]) -> tuple[Node | None]:
+        op = MaxPoolGrad(self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
+        return (op(x, y[0], dy[0]) if dy[0] is not None else None,)
+
 
 class AvgPool(Pool):
     """The mean of each window.
@@ -211,7 +216,6 @@ class AvgPool(Pool):
         total = cells.sum(axis=self.window_axes(), dtype=np.float64 if x.dtype == np.float64 else np.float32)
         y = total / self.counts(x.shape[2:]).astype(total.dtype)
         return np.asarray(np.moveaxis(y, 1, -1) if self.channels_last else y).astype(x.dtype)
-
 
     def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
         fields = (self.kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
@@ -269,9 +273,11 @@ class AvgPoolGrad(Composite):
         dx = np.zeros((n, c, *(i + lo + hi for i, lo, hi in zip(spatial, self.pads_low, self.pads_high, strict=True))), dy.dtype)
         for tap in np.ndindex(*self.kernel):
             firsts = [t * d for t, d in zip(tap, self.dilations, strict=True)]
-            cells = [slice(f, f + (o - 1) * s + 1, s) for f, o, s in zip(firsts, dy.shape[2:], self.strides, strict=True)]
-            dx[(slice(None), slice(None), *cells)] += share
-        dx = dx[(slice(None), slice(None), *(slice(lo, lo + i) for lo, i in zip(self.pads_low, spatial, strict=True)))]
+            cells = (slice(f, f + (o - 1) * s + 1, s) for f, o, s in zip(firsts, dy.shape[2:], self.strides, strict=True))
+            into = (slice(None), slice(None), *cells)
+            dx[into] += share
+        crop = (slice(None), slice(None), *(slice(lo, lo + i) for lo, i in zip(self.pads_low, spatial, strict=True)))
+        dx = dx[crop]
         return np.asarray(np.moveaxis(dx, 1, -1) if self.channels_last else dx).astype(arrays[0].dtype)
 
     def decompose(self, *inputs: Node) -> Node:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, dtype_of, f8e4m3fn, f16, f32, i4, i8, i16, i32, u4, u8
-from jumar.ir import Result, f32t, sample, tensor
+from jumar.ir import Node, Result, f32t, sample, tensor
 from jumar.kernel import Builder, Value
-from jumar.operators.elementwise import convert
+from jumar.operators.elementwise import cast, convert, mul, sub
 from jumar.operators.families import Elementwise, broadcast, wide
 
 
@@ -72,6 +72,10 @@ class Quantize(Elementwise):
         y = k.clamp(y, float(low), float(high))
         return k.convert(k.select(k.is_nan(y), 0.0, y), self.dtype)
 
+    def grad(self, *nodes: Node) -> tuple[None, ...]:
+        """Codes are steps: no gradient flows."""
+        return (None,) * (len(nodes) - 2)
+
 
 class Dequantize(Elementwise):
     """(x - zero point) * scale, in the element type of the scale."""
@@ -107,6 +111,12 @@ class Dequantize(Elementwise):
         if zero:
             code = code - k.convert(zero[0], code.dtype)
         return k.convert(code, scale.dtype) * scale
+
+    def grad(self, *nodes: Node) -> tuple[Node | None, ...]:
+        x, scale, *zero, _, dy = nodes
+        code = cast(x, dy.dtype)
+        dx = cast(mul(dy, scale), x.dtype) if x.dtype.is_float else None
+        return dx, mul(dy, sub(code, cast(zero[0], dy.dtype)) if zero else code), *(None for _ in zero)
 
 
 def bounds(dtype: DType) -> tuple[int, int]:

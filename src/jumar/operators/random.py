@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, f16, f32, f64, i32, i64, u32
-from jumar.ir import Result, Sample, f32t, sample
+from jumar.ir import Node, Result, Sample, f32t, sample
 from jumar.operators.families import Source, Special, numel, wide
 
 
@@ -73,6 +73,10 @@ class Bernoulli(Special):
     def reference(self, x: Array) -> Array:
         drawn = np.random.RandomState(self.seed).uniform(0, 1, x.shape)
         return np.asarray(drawn < wide(x)).astype(self.dtype.numpy)
+
+    def grad(self, x: Node, y: Node, dy: Node) -> tuple[None]:
+        """A coin's fall is a step: no gradient flows."""
+        return (None,)
 
 
 class Multinomial(Special):

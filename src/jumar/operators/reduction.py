@@ -14,9 +14,9 @@ import numpy as np
 
 from jumar.base import Array, OpError, TensorType, bool_, dtype_of, f16, i8, i32, i64
 from jumar.ir import Node, Result, Sample, f32t, sample, tensor
-from jumar.operators.elementwise import Grads, cast, div, equal, mul, select
+from jumar.operators.elementwise import And, Grads, cast, div, equal, mul, select
 from jumar.operators.families import Reduction, Special, normal_axis, wide
-from jumar.operators.movement import broadcast_to, reshape
+from jumar.operators.movement import broadcast_to, reshape, transpose
 
 SAMPLES = (
     sample(f32t(2, 5), axes=(1,)),
@@ -78,7 +78,7 @@ class ReduceMean(Numeric):
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
         count = math.prod(x.shape[a] for a in self.over(x.rank))
-        return (div(self.spread(dy, x), count),)
+        return (self.spread(mul(dy, 1 / count if count else math.nan), x),)
 
 
 class ReduceProd(Numeric):
@@ -88,7 +88,15 @@ class ReduceProd(Numeric):
     cann = "aclnnProd"
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
-        return (div(self.spread(mul(dy, y), x), x),)
+        """The product of all others, from both sides, so that zeros do no harm."""
+        axes = self.over(x.rank)
+        kept = tuple(i for i in range(x.rank) if i not in axes)
+        order = (*kept, *axes)
+        rows = reshape(transpose(x, order), (*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)))
+        last = rows.rank - 1
+        others = mul(CumProd(last, exclusive=True)(rows), CumProd(last, exclusive=True, reverse=True)(rows))
+        others = transpose(reshape(others, tuple(x.shape[i] for i in order)), tuple(order.index(i) for i in range(x.rank)))
+        return (mul(self.spread(dy, x), others),)
 
 
 class ReduceMax(Numeric):
@@ -132,8 +140,8 @@ def highest(x: Array) -> Any:
 def _to_extremes(op: Numeric, x: Node, y: Node, dy: Node) -> Node:
     """The gradient in equal parts to the elements that are the extreme."""
     hits = equal(x, op.spread(y, x))
-    counts = ReduceSum(op.axes, keepdims=True)(cast(hits, x.dtype))
-    return select(hits, div(op.spread(dy, x), broadcast_to(counts, x.shape)), 0)
+    counts = ReduceSum(op.axes, keepdims=op.keepdims)(cast(hits, x.dtype))
+    return select(hits, op.spread(div(dy, counts), x), 0)
 
 
 class ReduceAny(Reduction):
@@ -257,3 +265,11 @@ class CumProd(Running):
     numpy = staticmethod(np.cumprod)
     neutral = 1
     cann = "aclnnCumprod"
+
+    def grad(self, x: Node, y: Node, dy: Node) -> Grads:
+        """The sum over later products, each over the element; the first zero takes part as a one, since what follows it is zero."""
+        back = CumSum(self.axis, self.exclusive, not self.reverse)
+        zero = equal(x, 0)
+        first = And()(zero, equal(CumSum(self.axis, True, self.reverse)(cast(zero, x.dtype)), 0))
+        without = CumProd(self.axis, self.exclusive, self.reverse)(select(first, 1, x))
+        return (select(first, back(mul(dy, without)), div(back(mul(dy, y)), select(zero, 1, x))),)

@@ -12,8 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType, dtype_of, f16, i32, i64
-from jumar.ir import Data, Result, f32t, sample, tensor
+from jumar.ir import Data, Node, Result, constant, f32t, sample, tensor
+from jumar.operators.elementwise import mul
 from jumar.operators.families import Special, check_word, normal_axis
+from jumar.operators.movement import Broadcast, Gather, ScatterElements, reshape
 
 
 class TopK(Special):
@@ -46,6 +48,12 @@ class TopK(Special):
         order = _descending(x, self.axis) if self.largest else np.argsort(x, axis=self.axis, kind="stable")
         place = np.take(order, range(self.k), axis=self.axis)
         return np.take_along_axis(x, place, axis=self.axis), place
+
+    def grad(self, x: Node, y: tuple[Node, ...], dy: tuple[Node | None, ...]) -> tuple[Node | None]:
+        if dy[0] is None:
+            return (None,)
+        zeros = Broadcast(x.shape)(constant(0, x.dtype))
+        return (ScatterElements(normal_axis(self.name, self.axis, x.rank))(zeros, y[1], dy[0]),)
 
 
 def _descending(x: Array, axis: int) -> Array:
@@ -179,6 +187,17 @@ class Det(Special):
 
     def reference(self, x: Array) -> Array:
         return np.asarray(np.linalg.det(x.astype(np.float64)))
+
+    def grad(self, x: Node, y: Node, dy: Node) -> tuple[Node]:
+        """The cofactors: determinants without one row and one column, which are right for singular matrices too."""
+        n = x.shape[-1]
+        if n == 0:
+            return (Broadcast(x.shape)(constant(0, x.dtype)),)
+        others = np.array([[j for j in range(n) if j != i] for i in range(n)], np.int64).reshape(n, n - 1)
+        places = others[:, None, :, None] * n + others[None, :, None, :]  # [row, column, n - 1, n - 1]
+        minors = Gather(x.rank - 2)(reshape(x, (*x.shape[:-2], n * n)), constant(places))
+        signs = constant((-1.0) ** np.add.outer(np.arange(n), np.arange(n)), x.dtype)
+        return (mul(mul(Det()(minors), signs), reshape(dy, (*dy.shape, 1, 1))),)
 
 
 class Ngrams(Special):
