@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, IRError, Loc, StackError, TensorType, type_of
+from jumar.base import Array, Loc, StackError, type_of
 from jumar.frontend.engine import execute
 from jumar.frontend.segment import Segment, segment_of, shape_of
 from jumar.frontend.tensor import LOCAL, Scalar, Tensor, element, pending, wrap
@@ -45,10 +45,11 @@ class HostCall:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Python went on by a value.   index: which element, None for the only one."""
+    """Python went on by a value.   index: which element, None for the only one; kind: as what (bool, int), None for as it is."""
 
     node: Node
     index: Any
+    kind: Any
     value: Any
 
 
@@ -58,6 +59,9 @@ class Effect:
 
     what: str
     loc: Loc
+
+    def __str__(self) -> str:
+        return f"{self.what} at {self.loc}" if self.loc.file else self.what
 
 
 class Recorder:
@@ -110,8 +114,8 @@ class Recorder:
     def materialise(self, tensor: Tensor) -> None:
         raise NotImplementedError
 
-    def decide(self, tensor: Tensor, index: Any) -> Any:
-        return element(tensor.array, index)
+    def decide(self, tensor: Tensor, index: Any, kind: Any) -> Any:
+        return element(tensor.array, index, kind)
 
     def opaque(self, tensor: Tensor, how: str) -> None:
         """Python takes a whole value."""
@@ -197,6 +201,8 @@ class Capture(Recorder):
         self.effects: list[Effect] = []
         self.written: dict[int, tuple[Tensor, Array]] = {}  # tensors from outside that were assigned to, with the arrays they had
         self.draws: dict[Any, int] = {}  # generator -> how many offsets were taken
+        self.drawn: dict[Node, tuple[Any, int]] = {}  # input -> generator and which of its offsets; -1 is its key
+        self._keys: dict[Any, Tensor] = {}
 
     # ------------------------------------------------------------------ recording
     def apply(self, op: Op, tensors: Sequence[Tensor]) -> Any:
@@ -254,25 +260,37 @@ class Capture(Recorder):
         tensor._node, tensor._recorder = node, self
         self.refs.append(weakref.ref(tensor))
 
+    def draw(self, generator: Any) -> tuple[Tensor, Tensor]:
+        """Key and next offset of a generator, as inputs."""
+        key = self._keys.get(generator)
+        if key is None:
+            key = self._keys[generator] = wrap(np.array(generator.seed_value, np.uint64))
+            self.drawn[self.node_of(key)] = (generator, -1)
+        offset = wrap(np.array(generator.offset, np.uint64))
+        count = self.draws.get(generator, 0)
+        self.draws[generator] = count + 1
+        self.drawn[self.node_of(offset)] = (generator, count)
+        return key, offset
+
     # ------------------------------------------------------------------ values
     def materialise(self, tensor: Tensor) -> None:
         self.cut()
 
-    def decide(self, tensor: Tensor, index: Any) -> Any:
+    def decide(self, tensor: Tensor, index: Any, kind: Any) -> Any:
         node = self.node_of(tensor)
-        value = element(tensor.array, index)
-        if isinstance(node.op, type(None)) or type(tensor) is Scalar:
+        value = element(tensor.array, index, kind)
+        if type(tensor) is Scalar:
             return value
         if isinstance(value, float | complex):
             self.effect("takes a number of many possible values out of a tensor")
-        self.log.append(Decision(node, index, value))
+        self.log.append(Decision(node, index, kind, value))
         return value
 
     def opaque(self, tensor: Tensor, how: str) -> None:
         self.effect(f"hands a tensor's value to Python ({how})")
 
-    def effect(self, what: str) -> None:
-        self.effects.append(Effect(what, user_loc() or Loc()))
+    def effect(self, what: str, *, located: bool = True) -> None:
+        self.effects.append(Effect(what, (user_loc() if located else None) or Loc()))
 
     def live(self) -> list[Tensor]:
         """Pending tensors that Python can still reach, oldest first."""
@@ -349,12 +367,6 @@ def paused() -> Iterator[None]:
         yield
     finally:
         LOCAL.recorder = before
-
-
-def check_same(tensor: Tensor, new: TensorType) -> None:
-    """A parameter keeps its type."""
-    if tensor.type_ != new:
-        raise IRError(f"assign: value must be {tensor.type_}, got {new}", code="assign-type")
 
 
 def is_capturing() -> bool:

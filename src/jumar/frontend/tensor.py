@@ -149,23 +149,23 @@ class Tensor:
         if recorder is not None:
             recorder.opaque(self, how)
 
-    def _scalar(self, index: Any) -> Any:
-        """One element for Python to decide on: a capture cuts and branches on it."""
+    def _scalar(self, index: Any, kind: Any = None) -> Any:
+        """One element for Python to decide on, as a `kind`: a capture cuts and branches on it."""
         if index is None and self.size != 1:
             raise ValueError(f"item: tensor must have one element, got shape {self.shape}")
         recorder = LOCAL.recorder
-        return element(self.array, index) if recorder is None else recorder.decide(self, index)
+        return element(self.array, index, kind) if recorder is None else recorder.decide(self, index, kind)
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError("The truth value of an array with several elements is ambiguous. Use any() or all().")
-        return bool(self._scalar(None))
+        return bool(self._scalar(None, bool))
 
     def __int__(self) -> int:
-        return int(self._scalar(None))
+        return int(self._scalar(None, int))
 
     def __float__(self) -> float:
-        return float(self._scalar(None))
+        return float(self._scalar(None, float))
 
     def __complex__(self) -> complex:
         return complex(self._scalar(None))
@@ -173,7 +173,7 @@ class Tensor:
     def __index__(self) -> int:
         if self.dtype.kind not in ("Int", "UInt", "Bool"):
             raise TypeError(f"only integer tensors of one element can be an index, got {self.dtype}{list(self.shape)}")
-        return int(self._scalar(None))
+        return int(self._scalar(None, int))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -338,8 +338,10 @@ def _contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...
     return tuple(reversed(strides))
 
 
-def element(array: Array, index: Any) -> Any:
-    """One element of an array as a Python number."""
+def element(array: Array, index: Any, kind: Any = None) -> Any:
+    """One element of an array as a Python number, or as a `kind` (bool, int, float)."""
+    if kind is not None:
+        return kind(array.item() if index is None else array[index])
     found = array.item() if index is None else array.item(*index) if isinstance(index, tuple) else array.item(index)
     return found if isinstance(found, bool | int | float | complex | str) else float(found)
 

@@ -43,6 +43,7 @@ from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, M
 from jumar.operators.signal import Dft, Stft
 from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
 from jumar.operators.fused import Fused
+from jumar.operators.opaque import Opaque
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
 )  # fmt: skip
@@ -71,7 +72,7 @@ __all__ = [
     "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
     "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Mel",
     "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams",
-    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Or", "Packed", "Pad", "philox",
+    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Opaque", "Or", "Packed", "Pad", "philox",
     "Place", "Pow", "power", "PRelu", "Quantize", "RandomBits", "RandomNormal", "RandomUniform", "Reciprocal", "Recurrent", "ReduceAll",
     "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal", "Relu", "Reshape", "reshape",
     "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule",
