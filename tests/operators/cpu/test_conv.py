@@ -14,7 +14,7 @@ from jumar.device import host
 from jumar.ir import Node, constant, param
 from jumar.operators import Add, Conv, HardSwish, Mul, Relu, Silu
 from jumar.operators.cpu.contraction import without_bias
-from jumar.operators.cpu.conv import geometry_of
+from jumar.operators.cpu.conv import filters_of, geometry_of
 from jumar.operators.cpu.root import root_group
 from jumar.operators.cpu.winograd import Plan, lower_winograd
 
@@ -87,10 +87,12 @@ def test_depthwise_conv(channels: int, kernel: int, strides: Any, dilation: int)
         op = Conv(strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
         if dilation * (kernel - 1) + 1 > min(height, width) + 2 * pad:
             continue
-        node, values = conv_node(op, x, w, b)
-        close(exact(op, x, w, b), run_node(node, values), 3e-6)
+        for fixed in (True, False):
+            node, values = conv_node(op, x, w, b, fixed)
+            close(exact(op, x, w, b), run_node(node, values), 3e-6)
 
 
+@pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize("m", [2, 4])
 @pytest.mark.parametrize("block", [0, 5, 12])
 @pytest.mark.parametrize(
@@ -98,17 +100,17 @@ def test_depthwise_conv(channels: int, kernel: int, strides: Any, dilation: int)
     [(1, 8, 8, 8, 16, 1, 1), (2, 9, 13, 24, 17, 1, 1), (1, 5, 6, 40, 20, 0, 0), (3, 7, 7, 17, 33, 1, 2)],
 )
 def test_winograd_is_exact_to_a_few_parts_in_a_million(
-    m: int, block: int, n: int, height: int, width: int, c: int, k: int, low: int, high: int
+    m: int, block: int, n: int, height: int, width: int, c: int, k: int, low: int, high: int, fixed: bool
 ) -> None:
     rng = np.random.default_rng(0)
     x, w, b = random(rng, n, height, width, c), random(rng, k, c, 3, 3), random(rng, k)
     op = Conv((1, 1), (low, low), (high, high), (1, 1), channels_last=True)
-    node, values = conv_node(op, x, w, b)
+    node, values = conv_node(op, x, w, b, fixed)
     group = root_group(node)
     assert group is not None
     group = without_bias(group)
     g = geometry_of(group.root)
-    lowered = lower_winograd(group, g, group.place(group.root.inputs[0]), host(), Plan(m, block))
+    lowered = lower_winograd(group, g, group.place(group.root.inputs[0]), filters_of(g), host(), Plan(m, block))
     assert lowered is not None
     close(exact(op, x, w, b), run_node(node, values, lowered), 1e-6 if m == 2 else 2e-5)
 
@@ -120,9 +122,9 @@ def test_setting_forbids_winograd(monkeypatch: pytest.MonkeyPatch) -> None:
     group = root_group(node)
     assert group is not None
     g, place = geometry_of(group.root), group.place(group.root.inputs[0])
-    assert lower_winograd(group, g, place, host()) is not None
+    assert lower_winograd(group, g, place, filters_of(g), host()) is not None
     monkeypatch.setenv("JUMAR_WINOGRAD", "0")
-    assert lower_winograd(group, g, place, host()) is None
+    assert lower_winograd(group, g, place, filters_of(g), host()) is None
 
 
 def test_winograd_on_large_input_stays_within_its_bound() -> None:

@@ -14,7 +14,7 @@ from jumar.ir import Node, apply
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import Conv, MatMul
 from jumar.operators.cpu.attention import lower_attention
-from jumar.operators.cpu.conv import geometry_of, lower_conv
+from jumar.operators.cpu.conv import filters_of, geometry_of, lower_conv
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
@@ -52,11 +52,12 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     g, x = geometry_of(group.root), group.place(group.root.inputs[0])
     if group.root.type.size == 0 or group.root.inputs[0].type.size == 0:
         return None
-    if g.depthwise and (found := lower_depthwise(group, g, x, target)):
+    if g.depthwise and (found := lower_depthwise(group, g, x, range(g.taps), target)):
         return found
-    if found := lower_winograd(group, g, x, target):
+    filters = filters_of(g)
+    if found := lower_winograd(group, g, x, filters, target):
         return found
-    return lower_conv(group, g, x, target)
+    return lower_conv(group, g, x, filters, target)
 
 
 def lower_channels_first(node: Node, target: Target) -> Lowered | None:

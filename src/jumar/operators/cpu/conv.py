@@ -21,11 +21,11 @@ from jumar.ir import Node
 from jumar.kernel import Builder, Kernel
 from jumar.operators.contraction import Conv, accumulator
 from jumar.operators.cpu.blocking import choose_blocks
-from jumar.operators.cpu.epilogue import Axes
+from jumar.operators.cpu.epilogue import Axes, Layout
+from jumar.operators.cpu.filters import Filters, forward, packed_filters
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
-from jumar.operators.cpu.packing import pack_filters
 from jumar.operators.cpu.prepare import convert_task
 from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
@@ -50,6 +50,7 @@ class Geometry:
     low: tuple[int, ...]
     high: tuple[int, ...]
     dilations: tuple[int, ...]
+    images: int = 1  # examples that are batches of their own; n is then 1
 
     @property
     def inner(self) -> int:
@@ -62,7 +63,7 @@ class Geometry:
 
     @property
     def rows(self) -> int:
-        """Output positions."""
+        """Output positions of a batch."""
         return self.n * math.prod(self.out)
 
     @property
@@ -98,31 +99,46 @@ def geometry_of(root: Node) -> Geometry:
     )  # fmt: skip
 
 
-def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Lowered | None:
-    """The tasks of a channels-last convolution whose input is at `x`, any kind, by the contraction kernel."""
-    root = group.root
-    tile = register_tile(target, accumulator(root.dtype))
+def filters_of(g: Geometry) -> Filters:
+    """The filters of a Conv of these sizes."""
+    return forward(g.groups, g.filters_each, g.inner, g.taps)
+
+
+def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, target: Target) -> Lowered | None:
+    """The tasks of a channels-last convolution of what is at `x`, any kind, by the contraction kernel.   filters: of the root's second input."""
+    source = group.root.inputs[0]
+    tile = register_tile(target, accumulator(group.root.dtype))
     layout = group.layout(g.axes, tile.columns)
     if layout is None:
         return None
     tasks: list[Task] = []
-    if root.inputs[0].dtype is not tile.dtype:
-        task, x = convert_task(x, root.inputs[0].dtype, tile.dtype, root.inputs[0].type.size, tile.lanes)
+    if source.dtype is not tile.dtype:
+        task, x = convert_task(x, source.dtype, tile.dtype, source.type.size, tile.lanes)
         tasks.append(task)
-    weights = _weights(group, g, tile, tasks)
+    tasks += window_tasks(group, g, x, filters, layout, tile, target)
+    return Lowered(tuple(tasks))
+
+
+def window_tasks(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, layout: Layout, tile: Tile, target: Target) -> list[Task]:
+    """Packed filters and the contraction; x is of the tile's type.   layout: of `g.images` batches of groups, each of `g.rows` rows."""
+    tasks: list[Task] = []
+    w = group.root.inputs[1]
+    weights = packed_filters(group.place(w), group.array(w), w.dtype, filters, tile, tasks)
     panels = -(-g.filters_each // tile.columns)
-    each = np.arange(g.groups, dtype=np.int64)
-    places = place_table(each * g.inner, each * (panels * g.taps * g.inner * tile.columns), layout)
+    image, each = (v.reshape(-1) for v in np.indices((g.images, g.groups), dtype=np.int64))
+    x_places = image * (math.prod(g.spatial) * g.channels) + each * g.inner
+    places = place_table(x_places, each * (panels * g.taps * g.inner * tile.columns), layout)
+    batches = g.images * g.groups
     if g.pointwise:
-        blocks = choose_blocks(g.rows, g.filters_each, g.inner, 1, tile, target, g.groups)
-        return Lowered((*tasks, product_task(group, layout, blocks, x, weights, places, g.channels)))
+        blocks = choose_blocks(g.rows, g.filters_each, g.inner, 1, tile, target, batches)
+        return [*tasks, product_task(group, layout, blocks, x, weights, places, g.channels)]
     windows = g
-    if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
+    if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1 and g.images == 1:
         if g.low[-1] or g.high[-1]:
             task, x = _border_task(x, g, tile)
             tasks.append(task)
         windows = _runs(g)
-    blocks = choose_blocks(g.rows, g.filters_each, windows.inner, windows.taps, tile, target, g.groups)
+    blocks = choose_blocks(g.rows, g.filters_each, windows.inner, windows.taps, tile, target, batches)
     outer, inner = window_tables(windows, g.channels)
     zeros = np.zeros(max(windows.inner, 1), tile.dtype.numpy)
     head: tuple[TaskArg, ...] = (
@@ -130,7 +146,7 @@ def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Low
         inner.shape[0], outer.shape[1], inner.shape[1],
     )  # fmt: skip
     kernel = contraction_kernel(Shape(tile, layout.epilogue, windows=True, last=blocks.last))
-    return Lowered((*tasks, contraction_task(group, layout, blocks, kernel, head)))
+    return [*tasks, contraction_task(group, layout, blocks, kernel, head)]
 
 
 def window_tables(g: Geometry, channels: int) -> tuple[Array, Array]:
@@ -188,35 +204,3 @@ def _border_task(x: TaskArg, g: Geometry, tile: Tile) -> tuple[Task, TempPlace]:
     temp, block = TempPlace(Temp(nbytes, "bordered")), max(1, 16384 // max(1, size))
     args = (x, temp, rows, size, low, high, block)
     return Task(border_kernel(tile.dtype, tile.lanes), args, (1,), -(-rows // block), nbytes=2 * nbytes, label="border"), temp
-
-
-def _weights(group: RootGroup, g: Geometry, tile: Tile, tasks: list[Task]) -> TaskArg:
-    """Packed filters: at compile time where they are constant."""
-    w = group.root.inputs[1]
-    value = group.array(w)
-    if value is not None:
-        return Packed(pack_filters(value, g.groups, tile), "weights")
-    panels = -(-g.filters_each // tile.columns)
-    temp = TempPlace(Temp(g.groups * panels * g.taps * g.inner * tile.columns * tile.dtype.nbytes, "weights"))
-    args = (group.place(w), temp, g.filters_each, g.inner, g.taps, panels)
-    kernel = pack_filters_kernel(w.dtype, tile)
-    tasks.append(Task(kernel, args, (1,), g.groups * panels, nbytes=w.type.nbytes + temp.temp.nbytes, label="pack filters"))
-    return temp
-
-
-@cache
-def pack_filters_kernel(source: DType, tile: Tile) -> Kernel:
-    """`packing.pack_filters` for filters that are computed; a chunk is a panel.   w: [groups * filters, inner, taps]"""
-    k = Builder("pack_filters")
-    w, packed = k.pointer("w", source), k.pointer("packed", tile.dtype)
-    filters, inner, taps, panels = (k.integer(name) for name in ("filters", "inner", "taps", "panels"))
-    first = (k.chunk % panels) * tile.columns
-    out = k.offset(packed, k.chunk * taps * inner * tile.columns)
-    start = (k.chunk / panels) * filters
-    with k.loop(0, taps) as t, k.loop(0, inner) as c, k.loop(0, tile.columns) as j:
-        with k.when(first + j < filters):
-            at = ((start + first + j) * inner + c) * taps + t
-            k.store(k.convert(k.load(w, at), tile.dtype), out, (t * inner + c) * tile.columns + j)
-        with k.otherwise():
-            k.store(k.const(0, tile.dtype), out, (t * inner + c) * tile.columns + j)
-    return k.finish()

@@ -9,6 +9,7 @@ once, as pointers (padding points at zeros), and then serve all channels, so tha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +21,7 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.conv import Geometry, window_tables
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.filters import channel_filters
 from jumar.operators.cpu.matmul import writing_task
 from jumar.operators.cpu.prepare import convert_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes
@@ -116,32 +118,31 @@ def tile_width(out: int, taps: int, registers: int) -> int:
     return min(range(3, widest + 1), key=lambda width: (-(-out // width)) * (max(width, 5) + 1.0))
 
 
-def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, target: Target) -> Lowered | None:
-    """The tasks of a depthwise convolution; None where its filters are no constant."""
-    root = group.root
+def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[int], target: Target) -> Lowered | None:
+    """The tasks of a depthwise convolution.   taps: which element of a filter each tap of the window is."""
+    root, w = group.root, group.root.inputs[1]
     dtype = accumulator(root.dtype)
     lanes = target.lanes(dtype)
-    filters = group.array(root.inputs[1])
     layout = group.layout(matrix_axes(1, g.rows, g.filters), lanes)
-    if filters is None or layout is None:
+    if layout is None:
         return None
     tasks: list[Task] = []
+    all_taps = w.type.size // max(1, g.channels)
+    packed = channel_filters(group.place(w), group.array(w), (w.dtype, dtype), g.channels, all_taps, taps, lanes, tasks)
     if root.inputs[0].dtype is not dtype:
         task, x = convert_task(x, root.inputs[0].dtype, dtype, root.inputs[0].type.size, lanes)
         tasks.append(task)
     width = tile_width(g.out[-1], g.kernel[-1], target.vector_registers)
     strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue, g.channels % lanes > 0)
     outer, _ = window_tables(g, g.channels)
-    packed = np.zeros((g.taps, -(-g.channels // lanes) * lanes), dtype.numpy)
-    packed[:, : g.channels] = filters.reshape(g.channels, g.taps).T
-    zeros = np.zeros(packed.shape[1], dtype.numpy)
+    zeros = np.zeros(-(-g.channels // lanes) * lanes, dtype.numpy)
     tiles = -(-g.out[-1] // width)
     total = outer.shape[0] * tiles
     places = np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64)
     each = max(1, 2 * width * g.taps * g.channels)
     block = max(1, min(CHUNK_FLOPS // each, total // (4 * target.cores)))
     head: tuple[TaskArg, ...] = (
-        x, Packed(packed, "filters"), Packed(zeros, "zeros"), Packed(places, "places"), Packed(outer, "outer"),
+        x, packed, Packed(zeros, "zeros"), Packed(places, "places"), Packed(outer, "outer"),
         g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block,
     )  # fmt: skip
     scratch = 8 * outer.shape[1] * strip.reach

@@ -30,9 +30,3 @@ def pack_panels(w: Array, tile: Tile) -> Array:
         packed[..., whole, :, : n % columns] = w[..., whole * columns :]
     return packed
 
-
-def pack_filters(w: Array, groups: int, tile: Tile) -> Array:
-    """w: [k, c/groups, *kernel] -> [groups, panels, taps * c/groups, columns]: taps outermost, as windows of channels-last x are read."""
-    k, inner = w.shape[:2]
-    rows = np.moveaxis(w.reshape(groups, k // groups, inner, -1), 1, -1)  # [groups, c/groups, taps, k/groups]
-    return pack_panels(np.ascontiguousarray(np.moveaxis(rows, 1, 2)).reshape(groups, -1, k // groups), tile)

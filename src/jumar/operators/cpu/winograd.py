@@ -1,6 +1,7 @@
 """Winograd's convolution: 3x3 filters at stride 1 with 2.25 or 4 times fewer products.
 
-In: a group whose root is such a Conv, channels last, with constant filters.  Out: tasks, or None where the direct way is faster.
+In: a group whose root is such a Conv (or the gradient of one's input), channels last.  Out: tasks, or None where the direct way is faster.
+Filters are transformed at compile time where they are constant, else in each run.
 
 A tile of m x m outputs needs (m + 2)^2 inputs: its transform V has as many positions, each position is a matrix product of all tiles
 with transformed filters U, and M = V U is transformed back.  Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (2015).
@@ -24,6 +25,7 @@ from jumar.operators.cpu.blocking import choose_blocks, covered
 from jumar.operators.cpu.conv import Geometry
 from jumar.operators.cpu.epilogue import Epilogue, Layout, Lie, Strides, Writer, modulo, quotient
 from jumar.operators.cpu.expression import Expression
+from jumar.operators.cpu.filters import Filters, packed_filters
 from jumar.operators.cpu.gemm import Shape, contraction_kernel, cover
 from jumar.operators.cpu.matmul import micro_kernels, writing_task
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
@@ -77,13 +79,14 @@ def suits(g: Geometry) -> bool:
 # cycles of one core, fitted on a Zen 3 to ResNet's and YOLO's layers
 CYCLES_IN = {2: 60, 4: 200}  # of a tile's transform for one vector of channels, epilogue not counted
 CYCLES_OUT = {2: 45, 4: 140}
+TRANSFORM = {2: 10, 4: 22}  # of one filter of one channel, which is mostly the writing of its positions
 EFFICIENCY = 0.88  # of the products
 DRAM, L3 = 4.0, 16.0  # bytes per cycle and core that weights stream at when all cores read
 SPILL = 10.0  # bytes per cycle of V and M where they leave L2
 
 
-def choose_plan(g: Geometry, tile: Tile, target: Target) -> Plan | None:
-    """The fastest way by a model of cycles; None for the direct convolution."""
+def choose_plan(g: Geometry, tile: Tile, target: Target, made: bool = False) -> Plan | None:
+    """The fastest way by a model of cycles; None for the direct convolution.   made: filters are transformed in each run."""
     direct = 9 * g.inner * g.filters * g.rows / (2 * tile.lanes) / 0.95
     direct = max(direct, 36 * g.inner * g.filters / DRAM) / target.cores
     best: tuple[float, Plan | None] = (0.92 * direct, None)
@@ -92,7 +95,8 @@ def choose_plan(g: Geometry, tile: Tile, target: Target) -> Plan | None:
         limit = int(1.25 * target.l2_nbytes) // ((m + 2) ** 2 * (g.inner + _padded(g, tile)) * 4)
         shares = {covered(-(-tiles // (target.cores * parts))) for parts in range(1, 5)}
         plans = [Plan(m, 0), *(Plan(m, t) for t in sorted({6, 12, 18, 24, 36, 48, *shares}) if t <= limit)]
-        best = min([best, *((cycles(g, plan, tile, target), plan) for plan in plans)], key=lambda b: b[0])
+        each = TRANSFORM[m] * g.inner * _padded(g, tile) / target.cores if made else 0.0
+        best = min([best, *((cycles(g, plan, tile, target) + each, plan) for plan in plans)], key=lambda b: b[0])
     return best[1]
 
 
@@ -125,12 +129,65 @@ def _padded(g: Geometry, tile: Tile) -> int:
 
 
 # ---------------------------------------------------------------------- weights
-def transform_filters(w: Array, m: int, tile: Tile) -> Array:
-    """w: [k, c, 3, 3] -> [positions, panels, c, columns].   Packed first, so that one matrix product by G x G does the rest."""
-    k, c = w.shape[:2]
-    taps = pack_panels(np.ascontiguousarray(w.reshape(k, c, 9).transpose(2, 1, 0)), tile)
+def transform_filters(w: Array, filters: Filters, m: int, tile: Tile) -> Array:
+    """-> [positions, panels, channels, columns].   Packed first, so that one matrix product by G x G does the rest."""
+    taps = pack_panels(filters.matrix(w).reshape(9, filters.channels, filters.filters), tile)
     both = np.kron(FILTER[m], FILTER[m]).astype(tile.dtype.numpy)
     return (both @ taps.reshape(9, -1)).reshape(len(both), *taps.shape[1:])
+
+
+def filter_rows(k: Builder, m: int, g: Sequence[Value]) -> list[Value]:
+    """G g: one direction of the transform of filters."""
+    a, b, c = g
+    if m == 2:
+        half = (a + c) * 0.5
+        return [a, k.fma(b, 0.5, half), k.fma(b, -0.5, half), c]
+    sixth, outer = b * (1 / 6), (a + c) * (-1 / 6)
+    far = k.fma(c, 1 / 6, a * (1 / 24))
+    return [a * 0.25, outer - sixth, outer + sixth, k.fma(b, 1 / 12, far), k.fma(b, -1 / 12, far), c]
+
+
+@cache
+def filter_kernel(m: int, tile: Tile) -> Kernel:
+    """Transformed filters from packed ones: [panels, 9, channels, columns] -> [positions, panels, channels, columns].
+
+    A chunk is some channels of one panel.
+    """
+    k = Builder(f"winograd{m}_filters")
+    w, u = k.pointer("w", tile.dtype), k.pointer("u", tile.dtype)
+    panels, channels, block, blocks = k.integer("panels"), k.integer("channels"), k.integer("block"), k.integer("blocks")
+    side, line = m + 2, tile.columns
+    panel, first = quotient(k, k.chunk, blocks), modulo(k, k.chunk, blocks) * block
+    source, target = k.offset(w, panel * (9 * channels * line)), k.offset(u, panel * (channels * line))
+    pitch = panels * channels * line
+    held = k.array(tile.dtype, 3 * side * tile.lanes)
+    with k.loop(first, k.minimum(first + block, channels)) as c, k.loop(0, line, tile.lanes) as at:
+        here = c * line + at
+        with k.loop(0, 3) as x:
+            column = [k.load(source, (y * 3 + x) * channels * line + here, tile.lanes) for y in range(3)]
+            for i, value in enumerate(filter_rows(k, m, column)):
+                k.store(value, held, (x + i * 3) * tile.lanes, aligned=True)
+        with k.loop(0, side) as i:
+            row = [k.load(held, (i * 3 + j) * tile.lanes, tile.lanes, aligned=True) for j in range(3)]
+            for j, value in enumerate(filter_rows(k, m, row)):
+                k.store(value, target, (i * side + j) * pitch + here)
+    return k.finish()
+
+
+def transformed_filters(group: RootGroup, filters: Filters, m: int, tile: Tile, tasks: list[Task]) -> TaskArg:
+    """Where they are: a constant, or what tasks make in each run."""
+    w = group.root.inputs[1]
+    value = group.array(w)
+    if value is not None:
+        return Packed(transform_filters(value, filters, m, tile), "winograd filters")
+    packed = packed_filters(group.place(w), None, w.dtype, filters, tile, tasks)
+    panels = -(-filters.filters // tile.columns)
+    temp = TempPlace(Temp((m + 2) ** 2 * panels * filters.channels * tile.columns * tile.dtype.nbytes, "winograd filters"))
+    block = max(1, min(filters.channels, 512 // tile.columns))
+    blocks = math.ceil(filters.channels / block)
+    args = (packed, temp, panels, filters.channels, block, blocks)
+    tasks.append(Task(filter_kernel(m, tile), args, (1,), panels * blocks, nbytes=temp.temp.nbytes * 5 // 4, label="winograd filters"))
+    return temp
 
 
 # ---------------------------------------------------------------------- transforms on registers
@@ -325,28 +382,30 @@ def output_kernel(m: int, tile: Tile, epilogue: Epilogue, tails: Tails) -> Kerne
 
 
 # ---------------------------------------------------------------------- tasks
-def lower_winograd(group: RootGroup, g: Geometry, x: TaskArg, target: Target, plan: Plan | None = None) -> Lowered | None:
+def lower_winograd(
+    group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, target: Target, plan: Plan | None = None
+) -> Lowered | None:  # fmt: skip
     """The tasks; None where this is not the way.   plan: to take that one, whatever the model says."""
-    filters = group.array(group.root.inputs[1])
-    if not config("winograd") or filters is None or group.root.dtype is not f32 or not suits(g):
+    if not config("winograd") or group.root.dtype is not f32 or not suits(g):
         return None
     tile = register_tile(target, f32)
-    plan = plan or choose_plan(g, tile, target)
+    plan = plan or choose_plan(g, tile, target, group.array(group.root.inputs[1]) is None)
     layout = group.layout(matrix_axes(1, g.rows, g.filters), tile.lanes)
     if plan is None or layout is None:
         return None
-    weights = Packed(transform_filters(filters, plan.m, tile), "winograd filters")
+    tasks: list[Task] = []
+    weights = transformed_filters(group, filters, plan.m, tile, tasks)
     zeros = Packed(np.zeros(-(-g.inner // tile.lanes) * tile.lanes, np.float32), "zeros")
     places = Packed(np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64), "places")
     columns = _padded(g, tile)
     if not plan.block:
-        return Lowered(_stepped(group, g, plan, tile, layout, target, x, weights, zeros, places))
+        return Lowered((*tasks, *_stepped(group, g, plan, tile, layout, target, x, weights, zeros, places)))
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), x, weights, zeros, places, *_size_args(g, plan, columns, plan.block))
     v = plan.positions * (plan.block * g.inner + PAD)
     products = plan.positions * ((plan.block + SMALL) * columns + PAD)
     scratch = 8 * (_table_words(plan.m) + plan.block + SMALL) + 4 * (v + products)
     kernel = blocked_kernel(plan.m, tile, layout.epilogue, _tails(g, tile))
-    return Lowered((writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch),))
+    return Lowered((*tasks, writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch)))
 
 
 def _stepped(
@@ -357,7 +416,7 @@ def _stepped(
     layout: Layout,
     target: Target,
     x: TaskArg,
-    weights: Packed,
+    weights: TaskArg,
     zeros: Packed,
     places: Packed,
 ) -> tuple[Task, ...]:
@@ -380,7 +439,7 @@ def _stepped(
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), v, weights, table, *blocks.args, g.inner)
     middle = Task(
         contraction_kernel(shape), (*head, products, *Strides(inner=columns).args), (len(head),), blocks.chunks,
-        scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=weights.array.nbytes,
+        scratch_nbytes=blocks.scratch_nbytes, flops=2 * positions * tiles * g.inner * columns, nbytes=4 * positions * g.inner * columns,
         label="winograd product",
     )  # fmt: skip
     last = writing_task(group, layout, output_kernel(plan.m, tile, layout.epilogue, _tails(g, tile)), (products, places, *sizes), chunks, 0)
