@@ -12,6 +12,7 @@ from jumar.base import Array, StackError, dtype_of, f64, type_of
 from jumar.compiler import compile
 from jumar.compiler.autodiff import gradients
 from jumar.ir import REGISTRY, Graph, Node, Op, Sample, constant, evaluate, interpret, large_constants, param, parse_graph, print_graph
+from jumar.operators import square
 
 STRUCTURAL = {"param", "constant", "get", "fused"}  # made by graphs and passes, not by users; tested there
 OPTIONAL = {"image_decode"}  # needs Pillow; the conformance suite has pictures
@@ -170,6 +171,33 @@ def test_gradient_is_the_finite_difference(op: type[Op], sample: Sample) -> None
             assert grad.type == graph.params[i].type
             (actual,) = interpret(Graph("grad", graph.params, (grad,)), arrays)
         check_slopes(loss, arrays, i, actual)
+
+
+@pytest.mark.parametrize("op, sample", [c for c in STATIC if differentiable(c)])
+def test_gradient_has_a_gradient_too(op: type[Op], sample: Sample) -> None:
+    """Of the square of the results, so that it is not zero for linear operators; along one direction for each input."""
+    made, arrays = in_f64(op, sample)
+    graph = graph_of(made, arrays)
+    floats = [o for o in graph.outputs if o.dtype.is_float]
+    rng = np.random.default_rng(1)
+
+    def weights(nodes: list[Node]) -> list[Node]:
+        return [constant(rng.uniform(0.5, 1.5, n.shape), n.dtype) for n in nodes]
+
+    grads = [g for g in gradients([square(o) for o in floats], graph.params, weights(floats)) if g is not None]
+    seeds = weights(grads)
+    first = Graph("first", graph.params, tuple(grads))
+
+    def loss(values: list[Array]) -> float:
+        return float(sum((g * np.asarray(s.array)).sum() for g, s in zip(interpret(first, values), seeds, strict=True)))
+
+    for i, (second, x) in enumerate(zip(gradients(grads, graph.params, seeds), arrays, strict=True)):
+        if not dtype_of(x.dtype).is_float or (op.name, i) in WITHOUT:
+            continue
+        actual = np.zeros_like(x) if second is None else interpret(Graph("second", graph.params, (second,)), arrays)[0]
+        along = rng.choice([-1.0, 1.0], x.shape)
+        above, below = (loss([*arrays[:i], x + s * along, *arrays[i + 1 :]]) for s in (1e-6, -1e-6))
+        np.testing.assert_allclose((actual * along).sum(), (above - below) / 2e-6, rtol=1e-4, atol=1e-4, err_msg=f"input {i}")
 
 
 @pytest.mark.parametrize("op, sample", [c for c in STATIC if c.values[0].name in NOT_DIFFERENTIABLE])
