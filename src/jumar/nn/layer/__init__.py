@@ -1,0 +1,1 @@
+"""Layers: cells with parameters, activations, pools and the containers that hold them."""
