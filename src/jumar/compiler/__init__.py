@@ -1,6 +1,7 @@
 """The graph engine: passes, selection, lowering, the memory plan, and the Program at the end."""
 
 from jumar.compiler.assemble import Assembled, assemble
+from jumar.compiler.autodiff import gradients
 from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, optimize
 from jumar.compiler.host import host_function
 from jumar.compiler.lower import Choice, Lowering, Work, lower
@@ -8,7 +9,7 @@ from jumar.compiler.plan import Life, Plan, plan
 from jumar.compiler.save import Saver, load_constants, load_graph
 from jumar.compiler.stages import STAGES, Pass, Stage, stages
 
-__all__ = [
+__all__ = ["gradients", 
     "STAGES", "Assembled", "Choice", "CompileReport", "Compiled", "Life", "Lowering", "Pass", "PassReport", "Plan", "Refusal", "Saver",
     "Stage", "Work", "assemble", "compile", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
 ]  # fmt: skip

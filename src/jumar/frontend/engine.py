@@ -6,23 +6,22 @@ small, as a compiled Program of one operator where it is large or heavy.  Under 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, type_of
+from jumar.base import Array, bool_, f32, f64, i32, i64, type_of
 from jumar.frontend.tensor import LOCAL, Tensor, wrap
 from jumar.ir import Graph, Node, Op, evaluate, param
 from jumar.ir import apply as apply_node
-from jumar.operators import AvgPool, Contraction, Conv, ConvTranspose, MatMul, MaxPool
-from jumar.runtime import Instance
+from jumar.operators import AvgPool, Contraction, Conv, ConvTranspose, Elementwise, MatMul, MaxPool
 
 SMALL = 1 << 15  # elements up to which NumPy's call is cheaper than ours
 HEAVY = (Conv, ConvTranspose, MaxPool, AvgPool)  # operators whose NumPy reference is slow at any size
-_NODES: dict[Any, Node] = {}
-_INSTANCES: dict[Any, Instance] = {}
 KEPT = 4096  # operators with their types that are remembered
+Call = Callable[[Sequence[Array]], Any]
+_CALLS: dict[Any, Call] = {}
 
 
 def apply(op: Op, *tensors: Tensor) -> Any:
@@ -36,32 +35,58 @@ def apply(op: Op, *tensors: Tensor) -> Any:
 
 def execute(op: Op, arrays: Sequence[Array]) -> Any:
     """The operator's result on arrays: fresh memory.   An array, or a tuple of them."""
-    if getattr(op, "data_dependent", False):
-        return _of_reference(op, arrays)
     key = (op, *[(a.shape, a.dtype) for a in arrays])
-    node = _NODES.get(key)
-    if node is None:
-        if len(_NODES) > KEPT:
-            _NODES.clear()
-        node = _NODES[key] = apply_node(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
-    if _is_small(op, node, arrays):
-        result = evaluate(node, arrays)
-        if isinstance(result, tuple):
-            return tuple(_fresh(r, arrays) for r in result)
-        return _fresh(result, arrays)
-    instance = _INSTANCES.get(key)
-    if instance is None:
-        instance = _INSTANCES[key] = _compiled(node)
-    outputs = instance.run(arrays)
-    return tuple(outputs) if isinstance(node.type, tuple) else outputs[0]
+    call = _CALLS.get(key)
+    if call is None:
+        if len(_CALLS) > KEPT:
+            _CALLS.clear()
+        call = _CALLS[key] = _call_of(op, arrays)
+    return call(arrays)
 
 
-def _is_small(op: Op, node: Node, arrays: Sequence[Array]) -> bool:
+def _call_of(op: Op, arrays: Sequence[Array]) -> Call:
+    """How the operator runs on arrays of these types."""
+    if getattr(op, "data_dependent", False):
+        return lambda given: _of_reference(op, given)
+    node = apply_node(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
+    if not _is_small(op, node):
+        return _native(node)
+    ufunc = getattr(op, "numpy", None)
+    if isinstance(op, Elementwise) and isinstance(ufunc, np.ufunc) and all(i.dtype in _EXACT for i in (node, *node.inputs)):
+        quiet = np.errstate
+
+        def call(given: Sequence[Array]) -> Array:
+            with quiet(all="ignore"):
+                return np.asarray(ufunc(*given))
+
+        return call if call(arrays).dtype == node.dtype.numpy else lambda given: _by_reference(node, given)
+    return lambda given: _by_reference(node, given)
+
+
+_EXACT = {f32, f64, i64, i32, bool_}
+
+
+def _by_reference(node: Node, arrays: Sequence[Array]) -> Any:
+    result = evaluate(node, arrays)
+    return tuple(_fresh(r, arrays) for r in result) if isinstance(result, tuple) else _fresh(result, arrays)
+
+
+def _native(node: Node) -> Call:
+    from jumar.frontend.segment import compiled  # noqa: PLC0415  (LLVM is loaded when a Program is first needed)
+
+    instance = compiled(Graph(node.op.name, node.inputs, node.results))
+    if isinstance(node.type, tuple):
+        return lambda given: tuple(instance.run(given))
+    return lambda given: instance.run(given)[0]
+
+
+def _is_small(op: Op, node: Node) -> bool:
     if isinstance(op, Contraction):
         return isinstance(op, MatMul) and op.flops(*(i.type for i in node.inputs)) <= SMALL
     if isinstance(op, HEAVY):
         return False
-    return sum(a.size for a in arrays) <= SMALL and (isinstance(node.type, tuple) or node.type.size <= SMALL)
+    results = node.type if isinstance(node.type, tuple) else (node.type,)
+    return sum(i.type.size for i in node.inputs) <= SMALL and all(t.size <= SMALL for t in results)
 
 
 def _fresh(result: Array, arrays: Sequence[Array]) -> Array:
@@ -75,9 +100,3 @@ def _of_reference(op: Op, arrays: Sequence[Array]) -> Any:
     with np.errstate(all="ignore"):
         result = op.reference(*arrays)
     return tuple(np.asarray(r) for r in result) if isinstance(result, tuple | list) else np.asarray(result)
-
-
-def _compiled(node: Node) -> Instance:
-    from jumar.frontend.segment import compiled  # noqa: PLC0415  (LLVM is loaded when a Program is first needed)
-
-    return compiled(Graph(node.op.name, node.inputs, node.results))

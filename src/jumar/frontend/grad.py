@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from jumar.base import ImportFault, TensorType
-from jumar.compiler.autodiff import gradients
 from jumar.frontend.capture import Captured
 from jumar.frontend.engine import apply
 from jumar.frontend.recorder import Recorder, Tape, activated
@@ -144,6 +143,8 @@ def _graph_mode() -> bool:
 
 def differentiate(recorder: Recorder, nodes: Sequence[Node], wrt: Sequence[Node], seeds: Any = None) -> list[Tensor]:
     """Gradients of the sum of `nodes` (weighted by seeds) by the nodes of `wrt`, as tensors; zeros where there is none."""
+    from jumar.compiler import gradients  # noqa: PLC0415  (see engines.Cpu.compile)
+
     seed_nodes = None
     if seeds is not None:
         given = tensors_in(seeds)
