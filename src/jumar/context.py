@@ -148,9 +148,7 @@ def _tune_mode(key: str, value: str) -> str:
 
 def _existing_file(key: str, value: str) -> str:
     if not os.path.exists(value):
-        raise ValueError(
-            f"For 'context.set_context', the '{key}' file '{value}' is not exists, please check whether '{key}' is correct."
-        )
+        raise ValueError(f"For 'context.set_context', the '{key}' file '{value}' is not exists, please check whether '{key}' is correct.")
     return value
 
 
@@ -190,7 +188,9 @@ KEYS: dict[str, Key] = {
     "graph_kernel_flags": Key("", str),
     "memory_optimize_level": Key(0, str, _memory_level, here="memory is reused in any case"),
     "jit_config": Key({}, dict, _jit_config),
-    "jit_syntax_level": Key(LAX, int, _pair("context.STRICT or context.LAX", (STRICT, COMPATIBLE, LAX)), here="all of Python works at any level"),
+    "jit_syntax_level": Key(
+        LAX, int, _pair("context.STRICT or context.LAX", (STRICT, COMPATIBLE, LAX)), here="all of Python works at any level"
+    ),
     "max_call_depth": Key(1000, int, _positive, here="Python's own limit holds"),
     "debug_level": Key(RELEASE, int, _pair("context.DEBUG or context.RELEASE", (DEBUG, RELEASE))),
     "reserve_class_name_in_scope": Key(True, bool),

@@ -43,9 +43,7 @@ _FUSION = {name: {"mode": "auto", "config": None} for name in ("allreduce", "all
 
 def _positive(key: str, value: int) -> None:
     if value < 1:
-        raise ValueError(
-            f"The context configuration parameter '{key}' must be a positive integer, but got the value of {key} : {value}."
-        )
+        raise ValueError(f"The context configuration parameter '{key}' must be a positive integer, but got the value of {key} : {value}.")
 
 
 def _rank(key: str, value: int) -> None:
@@ -132,7 +130,12 @@ KEYS: dict[str, Key] = {
     "auto_parallel_new_interface": Key(False, bool),
     "init_param_in_compile": Key(True, bool),
 }
-_MERGED = ("comm_fusion", "strategy_ckpt_config", "parallel_optimizer_config", "pipeline_config")  # a given dict changes some of the entries
+_MERGED = (
+    "comm_fusion",
+    "strategy_ckpt_config",
+    "parallel_optimizer_config",
+    "pipeline_config",
+)  # a given dict changes some of the entries
 _VALUES: dict[str, Any] = {}
 
 

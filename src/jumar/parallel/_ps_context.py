@@ -18,7 +18,9 @@ def set_ps_context(**kwargs: Any) -> None:
         if key in ("enable_ps", "enable_ssl") and not isinstance(value, bool):
             raise TypeError(f"The parameter '{key}' must be <class 'bool'>, but got {type(value)}")
         if key == "enable_ps" and value:
-            raise ImportFault("set_ps_context: enable_ps must be False, got True: parameter servers do not exist here", code="not-distributed")
+            raise ImportFault(
+                "set_ps_context: enable_ps must be False, got True: parameter servers do not exist here", code="not-distributed"
+            )
         if key in _DEFAULTS:
             _VALUES[key] = value
 

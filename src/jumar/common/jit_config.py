@@ -1,0 +1,3 @@
+"""`JitConfig`, at the place where older scripts import it from."""
+
+__all__ = ["JitConfig"]

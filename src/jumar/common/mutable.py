@@ -1,0 +1,3 @@
+"""`mutable`, at the place where older scripts import it from."""
+
+__all__ = ["mutable"]

@@ -1,0 +1,3 @@
+"""`no_inline`, at the place where older scripts import it from."""
+
+__all__ = ["no_inline"]

@@ -1,0 +1,3 @@
+"""`Symbol`, at the place where older scripts import it from."""
+
+__all__ = ["Symbol"]
