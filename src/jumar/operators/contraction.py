@@ -79,11 +79,11 @@ class MatMul(Contraction):
         if x.rank > 2 and w.rank == 2:  # one product over all rows, not a sum of one for each of the batch
             rows = math.prod(x.shape[:-1])
             flat, back = reshape(x, (rows, x.shape[-1])), reshape(dy, (rows, w.shape[-1]))
-            return reshape(matmul(back, _turned(w)), x.shape), matmul(_turned(flat), back)
+            return reshape(matmul(back, turned(w)), x.shape), matmul(turned(flat), back)
         row, column = reshape(x, (1, *x.shape)) if x.rank == 1 else x, reshape(w, (*w.shape, 1)) if w.rank == 1 else w
         batch = broadcast(self.name, row.shape[:-2], column.shape[:-2])
         whole = reshape(dy, tuple(map(int, (*batch, row.shape[-2], column.shape[-1]))))
-        dx, dw = matmul(whole, _turned(column)), matmul(_turned(row), whole)
+        dx, dw = matmul(whole, turned(column)), matmul(turned(row), whole)
         return reshape(sum_to(dx, row.shape), x.shape), reshape(sum_to(dw, column.shape), w.shape)
 
     def flops(self, *types: TensorType) -> int:
@@ -97,7 +97,7 @@ def matmul(x: Node, w: Node) -> Node:
     return MatMul()(x, w)
 
 
-def _turned(x: Node) -> Node:
+def turned(x: Node) -> Node:
     """The last two dimensions exchanged."""
     return transpose(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
 
