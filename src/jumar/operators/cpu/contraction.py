@@ -6,15 +6,18 @@ In: a node (MatMul, Conv, or `Fused` around one).  Out: its tasks, by the kind t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from jumar.device import Target
 from jumar.ir import Node, apply
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import Conv, MatMul
+from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.attention import lower_attention
 from jumar.operators.cpu.conv import filters_of, geometry_of, lower_conv
+from jumar.operators.cpu.conv_grad_input import gradient_geometry, lower_input_gradient
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
@@ -28,7 +31,7 @@ from jumar.operators.schedule import Lowered, Place, Temp, TempPlace, find_sched
 WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
 
 
-@schedule("cpu", MatMul, Conv, Attention)
+@schedule("cpu", MatMul, Conv, Attention, ConvGradInput)
 def lower_contraction(node: Node, target: Target) -> Lowered | None:
     """The tasks of a contraction, or of a fused group around one; None where it is none or has a form that these kernels lack."""
     group = root_group(node)
@@ -42,6 +45,10 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
             return lower_channels_last(group, target)
         case Conv() if group.root is node:
             return lower_channels_first(node, target)
+        case ConvGradInput(channels_last=True):
+            return lower_input_gradient(group, target)
+        case ConvGradInput(x_shape=shape) if group.root is node:
+            return lower_channels_first(node, target, {"x_shape": (shape[0], *shape[2:], shape[1])})
         case Attention():
             return lower_attention(group, target)
     return None
@@ -60,13 +67,13 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     return lower_conv(group, g, x, filters, target)
 
 
-def lower_channels_first(node: Node, target: Target) -> Lowered | None:
-    """The tasks of a convolution that the layout pass did not reach: between two transposes."""
+def lower_channels_first(node: Node, target: Target, fields: Mapping[str, Any] | None = None) -> Lowered | None:
+    """The tasks of a convolution that the layout pass did not reach: between two transposes.   fields: what else differs there."""
     x, *rest = node.inputs
-    assert isinstance(node.op, Conv), "a convolution"
+    assert isinstance(node.op, Conv | ConvGradInput), "a convolution"
     last = (0, *range(2, x.rank), 1)
     turned = Transpose(last)(x)
-    conv = replace(node.op, channels_last=True)(turned, *rest)
+    conv = replace(node.op, channels_last=True, **(fields or {}))(turned, *rest)
     back = Transpose((0, x.rank - 1, *range(1, x.rank - 1)))(conv)
     lowered = [found(step, target) if (found := find_schedule(target.name, step.op)) else None for step in (turned, conv, back)]
     first, middle, final = lowered
@@ -116,6 +123,8 @@ def result_axes(root: Node) -> Axes | None:
             return product_of(root.inputs[0].type, root.inputs[1].type).axes
         case Conv(channels_last=True):
             return geometry_of(root).axes
+        case ConvGradInput(channels_last=True):
+            return gradient_geometry(root).axes
         case Attention():
             *outer, rows, columns = root.shape
             return matrix_axes(math.prod(outer), rows, columns)

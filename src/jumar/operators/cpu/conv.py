@@ -133,7 +133,8 @@ def window_tasks(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, la
         blocks = choose_blocks(g.rows, g.filters_each, g.inner, 1, tile, target, batches)
         return [*tasks, product_task(group, layout, blocks, x, weights, places, g.channels)]
     windows = g
-    if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1 and g.images == 1:
+    runs = g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1
+    if runs and g.images == 1 and min(g.low[-1], g.high[-1]) >= 0:
         if g.low[-1] or g.high[-1]:
             task, x = _border_task(x, g, tile)
             tasks.append(task)

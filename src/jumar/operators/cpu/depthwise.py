@@ -20,7 +20,7 @@ from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.conv import Geometry, window_tables
-from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.epilogue import Epilogue, Layout, Writer, modulo, quotient
 from jumar.operators.cpu.filters import channel_filters
 from jumar.operators.cpu.matmul import writing_task
 from jumar.operators.cpu.prepare import convert_task
@@ -120,18 +120,25 @@ def tile_width(out: int, taps: int, registers: int) -> int:
 
 def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[int], target: Target) -> Lowered | None:
     """The tasks of a depthwise convolution.   taps: which element of a filter each tap of the window is."""
-    root, w = group.root, group.root.inputs[1]
-    dtype = accumulator(root.dtype)
+    source, dtype = group.root.inputs[0], accumulator(group.root.dtype)
     lanes = target.lanes(dtype)
     layout = group.layout(matrix_axes(1, g.rows, g.filters), lanes)
     if layout is None:
         return None
     tasks: list[Task] = []
+    if source.dtype is not dtype:
+        task, x = convert_task(x, source.dtype, dtype, source.type.size, lanes)
+        tasks.append(task)
+    return Lowered((*tasks, *depthwise_tasks(group, g, x, taps, layout, target)))
+
+
+def depthwise_tasks(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[int], layout: Layout, target: Target) -> list[Task]:
+    """Packed filters and the convolution of x, which is of the type that sums have."""
+    w, dtype = group.root.inputs[1], accumulator(group.root.dtype)
+    lanes = target.lanes(dtype)
+    tasks: list[Task] = []
     all_taps = w.type.size // max(1, g.channels)
     packed = channel_filters(group.place(w), group.array(w), (w.dtype, dtype), g.channels, all_taps, taps, lanes, tasks)
-    if root.inputs[0].dtype is not dtype:
-        task, x = convert_task(x, root.inputs[0].dtype, dtype, root.inputs[0].type.size, lanes)
-        tasks.append(task)
     width = tile_width(g.out[-1], g.kernel[-1], target.vector_registers)
     strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue, g.channels % lanes > 0)
     outer, _ = window_tables(g, g.channels)
@@ -146,5 +153,4 @@ def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[in
         g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block,
     )  # fmt: skip
     scratch = 8 * outer.shape[1] * strip.reach
-    tasks.append(writing_task(group, layout, depthwise_kernel(strip), head, math.ceil(total / block), scratch))
-    return Lowered(tuple(tasks))
+    return [*tasks, writing_task(group, layout, depthwise_kernel(strip), head, math.ceil(total / block), scratch)]

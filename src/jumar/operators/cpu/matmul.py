@@ -16,6 +16,7 @@ from jumar.device import Target
 from jumar.kernel import Kernel
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import accumulator
+from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.blocking import HALF, UNDER_HALF, Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
@@ -143,7 +144,7 @@ def writing_task(group: RootGroup, layout: Layout, kernel: Kernel, head: tuple[T
         and spot.strides == layout.outputs[0].strides
         and np.array_equal(spot.offsets, layout.outputs[0].offsets)
     )
-    assert isinstance(root.op, Contraction | Attention), "the root of a group"
+    assert isinstance(root.op, Contraction | Attention | ConvGradInput), "the root of a group"
     flops = root.op.flops(*(i.type for i in root.inputs))
     nbytes = sum(s.node.type.nbytes for s in (*layout.outputs, *layout.operands)) + sum(i.type.nbytes for i in root.inputs)
     return Task(kernel, (*head, *tail), writes, chunks, inplace, scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name)

@@ -13,13 +13,14 @@ import numpy as np
 from jumar.base import Array
 from jumar.ir import Constant, Node, same_node, topological
 from jumar.operators.attention import Attention
+from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.epilogue import Axes, Layout, lay_out
 from jumar.operators.cpu.region import region_of
 from jumar.operators.families import Contraction
 from jumar.operators.fused import Fused
 from jumar.operators.schedule import Packed, Place, TaskArg
 
-ROOTS = (Contraction, Attention)
+ROOTS = (Contraction, Attention, ConvGradInput)
 
 
 @dataclass(frozen=True)

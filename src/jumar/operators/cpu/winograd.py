@@ -165,8 +165,8 @@ def filter_kernel(m: int, tile: Tile) -> Kernel:
         here = c * line + at
         with k.loop(0, 3) as x:
             column = [k.load(source, (y * 3 + x) * channels * line + here, tile.lanes) for y in range(3)]
-            for i, value in enumerate(filter_rows(k, m, column)):
-                k.store(value, held, (x + i * 3) * tile.lanes, aligned=True)
+            for y, value in enumerate(filter_rows(k, m, column)):
+                k.store(value, held, (x + y * 3) * tile.lanes, aligned=True)
         with k.loop(0, side) as i:
             row = [k.load(held, (i * 3 + j) * tile.lanes, tile.lanes, aligned=True) for j in range(3)]
             for j, value in enumerate(filter_rows(k, m, row)):

@@ -1,0 +1,97 @@
+"""Gradients of convolutions: a grid of shapes against the reference in f64; phases, groups, depthwise, what is fused behind."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.operators.cpu.nodes import check_fused, close, random, run_node
+
+from jumar.base import Array, type_of
+from jumar.ir import Op, constant, param
+from jumar.operators import Add, Conv, ConvGradInput, Greater, Mul, Select
+
+
+def exact(op: Op, *arrays: Array) -> Array:
+    return np.asarray(op.reference(*(a.astype(np.float64) for a in arrays)))
+
+
+def check(op: Op, a: Array, b: Array, tolerance: float = 2e-5, fixed: bool = False) -> None:
+    first, second = param("a", type_of(a)), constant(b) if fixed else param("b", type_of(b))
+    node = op(first, second)
+    close(exact(op, a, b), run_node(node, {first: a, second: b}), tolerance)
+
+
+CHANNELS = [1, 3, 8, 17, 24, 40]
+KERNELS = [(1, 1), (3, 3), (5, 5), (7, 7), (1, 3), (2, 5), (3, 4)]
+STRIDES = [(1, 1), (2, 2), (1, 2), (3, 2), (4, 4)]
+
+
+def cases() -> list[tuple[Any, ...]]:
+    """One of each axis in turn."""
+    rng = np.random.default_rng(1)
+    found = []
+    for i, (c, kernel) in enumerate(itertools.product(CHANNELS, KERNELS)):
+        k, groups = CHANNELS[(i * 3 + 1) % 6], (1, 1, 1, 2)[i % 4]
+        strides, dilations = STRIDES[i % 5], (1, 1) if max(kernel) > 3 else tuple(int(d) for d in rng.integers(1, 4, 2))
+        spatial = tuple(int(s) for s in rng.integers(8, 15, 2))
+        low, high = (tuple(int(p) for p in rng.integers(0, kernel[0] + 1, 2)) for _ in range(2))
+        found.append(((1, 3)[i % 2], c * groups, k * groups, groups, spatial, kernel, strides, dilations, low, high))
+    return found
+
+
+def sizes(n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, op: Conv) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Shapes of x, w, dy, channels last."""
+    x, w = (n, *spatial, c), (k, c // groups, *kernel)
+    y = op.infer(type_of(np.zeros(x, np.float32)), type_of(np.zeros(w, np.float32)))
+    return x, w, y.dims  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("n, c, k, groups, spatial, kernel, strides, dilations, low, high", cases())
+def test_gradient_of_the_input_of_many_shapes(
+    n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, strides: Any, dilations: Any, low: Any, high: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv(strides, low, high, dilations, groups, channels_last=True)
+    x, w, y = sizes(n, c, k, groups, spatial, kernel, conv)
+    op = ConvGradInput(x, strides, low, high, dilations, groups, channels_last=True)
+    check(op, random(rng, *y), random(rng, *w), fixed=c % 2 == 0)
+
+
+@pytest.mark.parametrize("spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (1, 1, 2))])
+def test_gradient_of_the_input_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> None:
+    rng = np.random.default_rng(0)
+    one = (1,) * len(spatial)
+    conv = Conv(strides, one, one, one, channels_last=True)
+    x, w, y = sizes(2, 6, 10, 1, spatial, kernel, conv)
+    check(ConvGradInput(x, strides, one, one, one, channels_last=True), random(rng, *y), random(rng, *w))
+
+
+@pytest.mark.parametrize("channels", [1, 8, 17, 40])
+@pytest.mark.parametrize("kernel, strides, dilation", [(3, (1, 1), 1), (3, (2, 2), 1), (5, (2, 1), 1), (3, (1, 1), 2), (2, (3, 3), 1)])
+def test_depthwise_gradient_of_the_input(channels: int, kernel: int, strides: Any, dilation: int) -> None:
+    rng = np.random.default_rng(0)
+    pad = kernel // 2
+    for spatial in ((8, 14), (7, 7), (9, 6)):
+        conv = Conv(strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
+        x, w, y = sizes(2, channels, channels, channels, spatial, (kernel, kernel), conv)
+        op = ConvGradInput(x, strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
+        check(op, random(rng, *y), random(rng, *w))
+
+
+@pytest.mark.parametrize("spatial", [(8, 8), (7, 9)])
+@pytest.mark.parametrize("strides, groups", [((1, 1), 1), ((2, 2), 1), ((2, 2), 4), ((2, 2), 24), ((4, 4), 1)])
+def test_what_is_behind_a_gradient_follows_its_phases(spatial: Any, strides: Any, groups: int) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv(strides, (1, 1), (1, 1), (1, 1), groups, channels_last=True)
+    x, w, y = sizes(3, 24, 24, groups, spatial, (3, 3), conv)
+    op = ConvGradInput(x, strides, (1, 1), (1, 1), (1, 1), groups, channels_last=True)
+    dy, filters, mask, more = random(rng, *y), random(rng, *w), random(rng, *x), random(rng, *x)
+    zero = constant(np.float32(0))
+    check_fused(
+        lambda dy, w, m, r: Select()(Greater()(m, zero), Add()(op(dy, w), r), zero), dy, filters, mask, more, tolerance=2e-5
+    )  # fmt: skip
+    image, channel = random(rng, 3, 1, 1, 24), random(rng, 24)
+    check_fused(lambda dy, w, s, b: Add()(Mul()(op(dy, w), s), b), dy, filters, image, channel, tolerance=2e-5)
