@@ -62,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 import jumar.ops  # noqa: E402  (hangs its functions on Tensor as methods)
 
-__all__ = sorted(name for name in globals() if not name.startswith("__") and name not in ("annotations", "Any", "jumar"))
+__all__ = [name for name in sorted(globals()) if not name.startswith("__") and name not in ("annotations", "Any", "jumar")]

@@ -1,3 +1,5 @@
 """`JitConfig`, at the place where older scripts import it from."""
 
+from jumar.common.api import JitConfig
+
 __all__ = ["JitConfig"]

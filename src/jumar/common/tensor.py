@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jumar.common._register_for_tensor import tensor_operator_registry
 from jumar.frontend.tensor import Tensor
 
 np_types = (
