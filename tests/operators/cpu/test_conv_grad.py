@@ -11,7 +11,7 @@ from tests.operators.cpu.nodes import check_fused, close, random, run_node
 
 from jumar.base import Array, type_of
 from jumar.ir import Op, constant, param
-from jumar.operators import Add, Conv, ConvGradInput, Greater, Mul, Select
+from jumar.operators import Add, Conv, ConvGradInput, ConvGradWeight, Greater, Mul, Select
 
 
 def exact(op: Op, *arrays: Array) -> Array:
@@ -95,3 +95,44 @@ def test_what_is_behind_a_gradient_follows_its_phases(spatial: Any, strides: Any
     )  # fmt: skip
     image, channel = random(rng, 3, 1, 1, 24), random(rng, 24)
     check_fused(lambda dy, w, s, b: Add()(Mul()(op(dy, w), s), b), dy, filters, image, channel, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("n, c, k, groups, spatial, kernel, strides, dilations, low, high", cases())
+def test_gradient_of_the_filters_of_many_shapes(
+    n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, strides: Any, dilations: Any, low: Any, high: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv(strides, low, high, dilations, groups, channels_last=True)
+    x, w, y = sizes(n, c, k, groups, spatial, kernel, conv)
+    check(ConvGradWeight(w, strides, low, high, dilations, groups, channels_last=True), random(rng, *x), random(rng, *y))
+
+
+@pytest.mark.parametrize("channels", [*range(1, 14), 64, 100])
+def test_gradient_of_the_filters_with_any_number_of_channels(channels: int) -> None:
+    rng = np.random.default_rng(0)
+    for kernel, dilation in ((1, 1), (3, 1), (3, 2)):
+        pad = kernel // 2
+        conv = Conv((1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True)
+        x, w, y = sizes(4, channels, 20, 1, (30, 17), (kernel, kernel), conv)
+        check(ConvGradWeight(w, (1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True), random(rng, *x), random(rng, *y))
+
+
+@pytest.mark.parametrize("spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (2, 2, 2))])
+def test_gradient_of_the_filters_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> None:
+    rng = np.random.default_rng(0)
+    one = (1,) * len(spatial)
+    conv = Conv(strides, one, one, one, channels_last=True)
+    x, w, y = sizes(2, 6, 10, 1, spatial, kernel, conv)
+    check(ConvGradWeight(w, strides, one, one, one, channels_last=True), random(rng, *x), random(rng, *y))
+
+
+@pytest.mark.parametrize("channels", [1, 8, 17, 40])
+@pytest.mark.parametrize("kernel, strides, dilation", [(3, (1, 1), 1), (3, (2, 2), 1), (5, (2, 1), 1), (3, (1, 1), 2), (2, (3, 3), 1), (7, (1, 1), 1)])
+def test_depthwise_gradient_of_the_filters(channels: int, kernel: int, strides: Any, dilation: int) -> None:
+    rng = np.random.default_rng(0)
+    pad = kernel // 2
+    for spatial in ((8, 14), (7, 7), (9, 6)):
+        conv = Conv(strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
+        x, w, y = sizes(2, channels, channels, channels, spatial, (kernel, kernel), conv)
+        op = ConvGradWeight(w, strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
+        check(op, random(rng, *x), random(rng, *y))

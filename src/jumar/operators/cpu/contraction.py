@@ -14,10 +14,11 @@ from jumar.device import Target
 from jumar.ir import Node, apply
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import Conv, MatMul
-from jumar.operators.conv_grad import ConvGradInput
+from jumar.operators.conv_grad import ConvGradInput, ConvGradWeight
 from jumar.operators.cpu.attention import lower_attention
 from jumar.operators.cpu.conv import filters_of, geometry_of, lower_conv
 from jumar.operators.cpu.conv_grad_input import gradient_geometry, lower_input_gradient
+from jumar.operators.cpu.conv_grad_weight import lower_weight_gradient
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
@@ -26,7 +27,7 @@ from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
 from jumar.operators.movement import Transpose
-from jumar.operators.schedule import Lowered, Place, Temp, TempPlace, find_schedule, schedule
+from jumar.operators.schedule import Lowered, Place, Task, Temp, TempPlace, find_schedule, schedule
 
 WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
 
@@ -52,6 +53,29 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
         case Attention():
             return lower_attention(group, target)
     return None
+
+
+@schedule("cpu", ConvGradWeight)
+def lower_weights(node: Node, target: Target) -> Lowered | None:
+    """The tasks of a gradient of filters; channels first between transposes."""
+    assert isinstance(node.op, ConvGradWeight), "registered for it"
+    if node.op.channels_last:
+        return lower_weight_gradient(node, target)
+    x, dy = node.inputs
+    last = (0, *range(2, x.rank), 1)
+    turned = [Transpose(last)(v) for v in (x, dy)]
+    inner = replace(node.op, channels_last=True)(*turned)
+    lowered = [found(t, target) if (found := find_schedule(target.name, t.op)) else None for t in turned]
+    made = lower_weight_gradient(inner, target)
+    if made is None or any(part is None for part in lowered):
+        return None
+    places: dict[Node, Place | TempPlace] = {inner: Place(node)}
+    tasks: list[Task] = []
+    for value, part in zip(turned, lowered, strict=True):
+        assert part is not None, "seen above"
+        places[value] = part.alias or TempPlace(Temp(value.type.nbytes, "channels last"))
+        tasks += part.tasks
+    return Lowered(tuple(replace(t, args=tuple(moved(a, places) if isinstance(a, Place) else a for a in t.args)) for t in (*tasks, *made.tasks)))
 
 
 def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:

@@ -136,9 +136,9 @@ def window_tasks(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, la
     runs = g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1
     if runs and g.images == 1 and min(g.low[-1], g.high[-1]) >= 0:
         if g.low[-1] or g.high[-1]:
-            task, x = _border_task(x, g, tile)
+            task, x = border_task(x, g, tile)
             tasks.append(task)
-        windows = _runs(g)
+        windows = runs_of(g)
     blocks = choose_blocks(g.rows, g.filters_each, windows.inner, windows.taps, tile, target, batches)
     outer, inner = window_tables(windows, g.channels)
     zeros = np.zeros(max(windows.inner, 1), tile.dtype.numpy)
@@ -167,7 +167,7 @@ def window_tables(g: Geometry, channels: int) -> tuple[Array, Array]:
     return np.ascontiguousarray(outer, np.int64), np.ascontiguousarray(places[-1], np.int64)
 
 
-def _runs(g: Geometry) -> Geometry:
+def runs_of(g: Geometry) -> Geometry:
     """The same with the taps of the last dimension as one run of channels; x has its border in that dimension."""
     width = g.spatial[-1] + g.low[-1] + g.high[-1]
     channels = g.kernel[-1] * g.channels
@@ -198,7 +198,8 @@ def border_kernel(dtype: DType, lanes: int) -> Kernel:
     return k.finish()
 
 
-def _border_task(x: TaskArg, g: Geometry, tile: Tile) -> tuple[Task, TempPlace]:
+def border_task(x: TaskArg, g: Geometry, tile: Tile) -> tuple[Task, TempPlace]:
+    """x with the zeros of its border in the last dimension, in a temporary."""
     rows = g.n * math.prod(g.spatial[:-1])
     low, size, high = (width * g.channels for width in (g.low[-1], g.spatial[-1], g.high[-1]))
     nbytes = rows * (low + size + high) * tile.dtype.nbytes

@@ -1,0 +1,330 @@
+"""The gradient of a convolution by its filters: for each tap the products of all positions of dy with the cells of x that they met.
+
+In: a ConvGradWeight, channels last.  Out: two tasks (and conversions of narrow types): sums, then their order in memory.
+
+A chunk takes some panels of columns (channels of dy), some taps and a part of the positions.  For a block of positions it notes where the
+window of each begins for each tap (padding points at zeros, so that strides, dilations and borders cost nothing), copies the block's panel of
+dy side by side, and goes over taps and tiles of channels of x with outer.py's micro-kernel.  Few outputs and many positions are shared out
+by parts of the positions, each with sums of its own.  The second task adds the parts and turns [tap, channel, filter] into
+[filter, channel, tap].  With few channels a row of taps is one run of memory, as for the convolution itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from jumar.base import Array, DType, i64
+from jumar.device import Target
+from jumar.ir import Node
+from jumar.kernel import Builder, Kernel
+from jumar.operators.contraction import accumulator
+from jumar.operators.conv_grad import ConvGradWeight
+from jumar.operators.cpu.blocking import CHUNKS, LEAST_FLOPS
+from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, border_task, runs_of, window_tables
+from jumar.operators.cpu.depthwise_grad import depthwise_weight_tasks
+from jumar.operators.cpu.epilogue import modulo, quotient
+from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
+from jumar.operators.cpu.outer import outer_kernel
+from jumar.operators.cpu.prepare import convert_task, transpose_block
+from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace
+from jumar.operators.windows import split_channels
+
+POSITIONS = 256  # of a block
+PARTS_NBYTES = 8 << 20  # of all sums together, at most
+
+
+def weight_geometry(node: Node) -> Geometry:
+    """The sizes of the convolution whose filters' gradient the node is, channels last."""
+    op, (x, dy) = node.op, node.inputs
+    assert isinstance(op, ConvGradWeight), "the gradient of a convolution's filters"
+    n, channels, spatial = split_channels(x.shape, op.channels_last)
+    _, filters, out = split_channels(dy.shape, op.channels_last)
+    if not spatial:
+        return Geometry(n, (1,), channels, filters, op.groups, (1,), (1,), (1,), (0,), (0,), (1,))
+    kernel = op.w_shape[2:]
+    return Geometry(n, spatial, channels, filters, op.groups, kernel, out, op.strides, op.pads_low, op.pads_high, op.dilations)
+
+
+def lower_weight_gradient(node: Node, target: Target) -> Lowered | None:
+    """The tasks of a ConvGradWeight with channels last."""
+    x, dy = node.inputs
+    if node.type.size == 0 or x.type.size == 0 or dy.type.size == 0:
+        return None
+    g, tile = weight_geometry(node), register_tile(target, accumulator(x.dtype))
+    tasks: list[Task] = []
+    places: list[TaskArg] = []
+    for value in (x, dy):
+        place: TaskArg = Place(value)
+        if value.dtype is not tile.dtype:
+            task, place = convert_task(place, value.dtype, tile.dtype, value.type.size, tile.lanes)
+            tasks.append(task)
+        places.append(place)
+    if g.depthwise:
+        return Lowered((*tasks, *depthwise_weight_tasks(node, g, places[0], places[1], tile, target)))
+    w, at = g, places[0]
+    if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
+        if g.low[-1] or g.high[-1]:
+            task, at = border_task(at, g, tile)
+            tasks.append(task)
+        w = runs_of(g)
+    cut = choose_cut(w, tile, target)
+    sums = TempPlace(Temp(cut.parts * cut.part_size * tile.dtype.nbytes, "sums"))
+    flops = 2 * g.rows * g.taps * g.inner * g.filters
+    tasks.append(_sums_task(w, g.channels, cut, tile, at, places[1], sums, flops))
+    tasks.append(_order_task(node, g, w, cut, tile, sums))
+    return Lowered(tuple(tasks))
+
+
+# ---------------------------------------------------------------------- how the work is cut
+@dataclass(frozen=True)
+class Cut:
+    """parts: of the positions; block: positions taken together; panel_block, tap_block: of a chunk; rows: tiles' rows for the channels."""
+
+    g: Geometry
+    tile: Tile
+    parts: int
+    block: int
+    panel_block: int
+    tap_block: int
+
+    @property
+    def panels(self) -> int:
+        return -(-self.g.filters_each // self.tile.columns)
+
+    @property
+    def tiles(self) -> tuple[int, int, int]:
+        """How many full and small tiles cover the channels, and the height of a small one; the last of a kind is moved back to fit."""
+        channels = self.g.inner
+        if channels < FULL:
+            return 0, 1 if channels <= SMALL else 2, min(channels, SMALL)
+        even = channels + channels % 2
+        smalls = {0: 0, 4: 1, 2: 2}[even % FULL]
+        return (even - smalls * SMALL) // FULL, smalls, SMALL
+
+    @property
+    def rows(self) -> int:
+        fulls, smalls, height = self.tiles
+        return fulls * FULL + smalls * height
+
+    @property
+    def row_of(self) -> Array:
+        """[channels]: the row of sums that holds each channel."""
+        fulls, smalls, height = self.tiles
+        found = np.full(self.g.inner, -1, np.int64)
+        for i in range(fulls + smalls):
+            base, tall = (i * FULL, FULL) if i < fulls else (fulls * FULL + (i - fulls) * height, height)
+            start = min(base, self.g.inner - tall)
+            for j in range(tall):
+                if found[start + j] < 0:
+                    found[start + j] = base + j
+        return found
+
+    @property
+    def part_size(self) -> int:
+        """Elements of one part's sums: [groups, panels, taps, rows, columns]."""
+        return self.g.groups * self.panels * self.g.taps * self.rows * self.tile.columns
+
+    @property
+    def part_rows(self) -> int:
+        """Positions of a part, whole blocks."""
+        return -(-self.g.rows // (self.parts * self.block)) * self.block
+
+    @property
+    def tap_blocks(self) -> int:
+        return -(-self.g.taps // self.tap_block)
+
+    @property
+    def panel_blocks(self) -> int:
+        return -(-self.panels // self.panel_block)
+
+    @property
+    def chunks(self) -> int:
+        return self.parts * self.g.groups * self.panel_blocks * self.tap_blocks
+
+
+def choose_cut(g: Geometry, tile: Tile, target: Target) -> Cut:
+    """A chunk's sums and its block of x stay in L2; then chunks get smaller until every core has several."""
+    size = tile.dtype.nbytes
+    block = max(64, min(POSITIONS, target.l2_nbytes // 4 // max(1, g.inner * size) // 4 * 4))
+    cut = Cut(g, tile, 1, min(block, g.rows), 1, g.taps)
+    each = max(1, cut.rows * tile.columns * size)  # sums of one tap of a panel
+    budget = target.l2_nbytes // 3
+    cut = replace(cut, tap_block=max(1, min(g.taps, budget // each)))
+    cut = replace(cut, panel_block=max(1, min(cut.panels, budget // (each * cut.tap_block))))
+    flops = 2 * g.rows * g.taps * g.inner * g.filters
+    wanted = min(CHUNKS * target.cores, max(1, flops // LEAST_FLOPS)) if target.cores > 1 else 1
+    memory = g.rows * (g.channels + g.filters) * size
+    while cut.chunks < wanted:
+        nbytes = 2 * cut.parts * cut.part_size * size
+        if nbytes <= min(PARTS_NBYTES, memory) and g.rows >= 4 * cut.parts * cut.block:
+            cut = replace(cut, parts=2 * cut.parts)
+        elif cut.panel_block > 1:
+            cut = replace(cut, panel_block=-(-cut.panel_block // 2))
+        elif cut.tap_block > 1:
+            cut = replace(cut, tap_block=-(-cut.tap_block // 2))
+        elif g.rows >= 2 * cut.parts * cut.block and nbytes <= 4 * PARTS_NBYTES:
+            cut = replace(cut, parts=2 * cut.parts)
+        else:
+            break
+    even = -(-g.rows // cut.parts)
+    even = -(-even // -(-even // cut.block))  # blocks of one size
+    cut = replace(cut, block=min(-(-even // 4) * 4, max(4, g.rows)))
+    return replace(cut, parts=-(-g.rows // cut.part_rows))  # none is empty
+
+
+# ---------------------------------------------------------------------- sums
+NUMBERS = (
+    "positions", "part_rows", "block", "taps", "tap_block", "tap_blocks", "panels", "panel_block", "panel_blocks", "groups",
+    "channels", "filters", "x_pitch_group", "dy_pitch", "fulls", "smalls", "part_size",
+    "inner", "outer_taps", "inner_taps",
+)  # fmt: skip
+
+
+def _sums_task(g: Geometry, pitch: int, cut: Cut, tile: Tile, x: TaskArg, dy: TaskArg, sums: TempPlace, flops: int) -> Task:
+    """pitch: elements from one cell of x to the next."""
+    outer, inner = window_tables(g, pitch)
+    fulls, smalls, height = cut.tiles
+    zeros = np.zeros(max(1, g.inner), tile.dtype.numpy)
+    numbers = (
+        g.rows, cut.part_rows, cut.block, g.taps, cut.tap_block, cut.tap_blocks, cut.panels, cut.panel_block, cut.panel_blocks, g.groups,
+        g.inner, g.filters_each, g.inner, g.filters, fulls, smalls, cut.part_size,
+        inner.shape[0], outer.shape[1], inner.shape[1],
+    )  # fmt: skip
+    args: tuple[TaskArg, ...] = (
+        outer_kernel(tile), outer_kernel(tile.with_rows(height)), x, dy, sums, Packed(zeros, "zeros"),
+        Packed(outer, "outer"), Packed(inner, "inner"), *numbers,
+    )  # fmt: skip
+    scratch = 8 * g.taps * cut.block + tile.dtype.nbytes * cut.block * tile.columns
+    nbytes = g.rows * (g.channels + g.filters) * tile.dtype.nbytes + sums.temp.nbytes
+    partial = g.filters_each % tile.columns != 0
+    return Task(
+        sums_kernel(tile, height, partial), args, (4,), cut.chunks, scratch_nbytes=scratch, flops=flops, nbytes=nbytes, label="conv_grad_weight"
+    )  # fmt: skip
+
+
+@cache
+def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
+    """Sums of a chunk.   height: of a small tile; partial: the last panel has columns that do not exist."""
+    k = Builder("weight_sums")
+    full, small = k.function_pointer("tile_full"), k.function_pointer("tile_small")
+    x, dy, sums = k.pointer("x", tile.dtype), k.pointer("dy", tile.dtype), k.pointer("sums", tile.dtype)
+    zeros, outer_table, inner_table = k.pointer("zeros", tile.dtype), k.pointer("outer_table", i64), k.pointer("inner_table", i64)
+    n = {name: k.integer(name) for name in NUMBERS}
+    table = k.thread_scratch("table", 0, i64)
+    columns = tile.columns
+
+    tap_part, rest = modulo(k, k.chunk, n["tap_blocks"]), quotient(k, k.chunk, n["tap_blocks"])
+    panel_part, rest = modulo(k, rest, n["panel_blocks"]), quotient(k, rest, n["panel_blocks"])
+    group, part = modulo(k, rest, n["groups"]), quotient(k, rest, n["groups"])
+    first_tap, first_panel = tap_part * n["tap_block"], panel_part * n["panel_block"]
+    last_tap = k.minimum(first_tap + n["tap_block"], n["taps"])
+    last_panel = k.minimum(first_panel + n["panel_block"], n["panels"])
+    begin = part * n["part_rows"]
+    end = k.minimum(begin + n["part_rows"], n["positions"])
+    line = k.cast_pointer(k.offset(table, n["taps"] * n["block"]), tile.dtype)  # the block's panel of dy
+    cells = k.offset(x, group * n["x_pitch_group"])
+    rows = n["fulls"] * FULL + n["smalls"] * height
+    tap_size = rows * columns
+    mine = k.offset(sums, part * n["part_size"] + group * n["panels"] * n["taps"] * tap_size)
+
+    with k.loop(begin, end, n["block"]) as start:
+        count = k.minimum(n["block"], end - start)
+        add = k.select(start > begin, k.index(1), k.index(0))
+        outer_at, inner_at = k.var(quotient(k, start, n["inner"])), k.var(modulo(k, start, n["inner"]))
+        with k.loop(0, count) as m:
+            above_row = k.offset(outer_table, outer_at.get() * n["outer_taps"])
+            beside_row = k.offset(inner_table, inner_at.get() * n["inner_taps"])
+            with k.loop(0, n["outer_taps"]) as u:
+                above = k.load(above_row, u)
+                with k.loop(0, n["inner_taps"]) as v:
+                    at = above + k.load(beside_row, v)
+                    pointer = k.select(at < 0, zeros, k.offset(cells, at))
+                    k.store_pointer(pointer, table, (u * n["inner_taps"] + v) * n["block"] + m)
+            inner_at.set(inner_at.get() + 1)
+            with k.when(inner_at.get() == n["inner"]):
+                inner_at.set(0)
+                outer_at.set(outer_at.get() + 1)
+        with k.loop(first_panel, last_panel) as panel:
+            source = k.offset(dy, start * n["dy_pitch"] + group * n["filters"] + panel * columns)
+            if partial:
+                width = k.minimum(n["filters"] - panel * columns, columns)
+                mask = k.lane_mask(width, columns)
+                with k.loop(0, count) as m:
+                    k.store(k.load(source, m * n["dy_pitch"], columns, mask), line, m * columns)
+            else:
+                with k.loop(0, count) as m:
+                    k.store(k.load(source, m * n["dy_pitch"], columns), line, m * columns)
+            with k.loop(first_tap, last_tap) as tap:
+                pointers = k.offset(table, tap * n["block"])
+                result = k.offset(mine, (panel * n["taps"] + tap) * tap_size)
+                for function, tall, base, tiles in ((full, FULL, k.index(0), n["fulls"]), (small, height, n["fulls"] * FULL, n["smalls"])):
+                    with k.loop(0, tiles) as t:
+                        row = base + t * tall
+                        channel = k.minimum(row, n["channels"] - tall)
+                        k.call(function, pointers, channel, count, line, k.offset(result, row * columns), columns, add)
+    return k.finish()
+
+
+# ---------------------------------------------------------------------- their order in memory
+def _order_task(node: Node, g: Geometry, w: Geometry, cut: Cut, tile: Tile, sums: TempPlace) -> Task:
+    """dw[filter, channel, tap] from the sums.   g: of the convolution; w: with runs of taps as channels, where that was done."""
+    e = np.arange(g.inner * g.taps)
+    channel, tap = e // g.taps, e % g.taps
+    if w is g:
+        lines = tap * cut.rows + cut.row_of[channel]
+    else:  # a run of taps of the last dimension
+        lines = tap // g.kernel[-1] * cut.rows + cut.row_of[tap % g.kernel[-1] * g.inner + channel]
+    block = max(tile.lanes, 2048 // tile.columns // tile.lanes * tile.lanes)
+    blocks = math.ceil(len(e) / block)
+    args: tuple[TaskArg, ...] = (
+        sums, Place(node), Packed(lines.astype(np.int64), "lines"), len(e), block, blocks, cut.panels, g.filters_each,
+        w.taps * cut.rows * tile.columns, cut.parts, cut.part_size,
+    )  # fmt: skip
+    nbytes = sums.temp.nbytes + node.type.nbytes
+    kernel = order_kernel(tile, node.dtype)
+    return Task(kernel, args, (1,), g.groups * cut.panels * blocks, nbytes=nbytes, label="filter order")
+
+
+@cache
+def order_kernel(tile: Tile, result: DType) -> Kernel:
+    """A chunk is a block of elements of the filters of one panel: parts are added, squares of lanes turned in registers."""
+    k = Builder("weight_order")
+    sums, dw, lines = k.pointer("sums", tile.dtype), k.pointer("dw", result), k.pointer("lines", i64)
+    size, block, blocks, panels, filters = (k.integer(n) for n in ("size", "block", "blocks", "panels", "filters"))
+    panel_size, parts, part_size = k.integer("panel_size"), k.integer("parts"), k.integer("part_size")
+    lanes, columns = tile.lanes, tile.columns
+    first, rest = modulo(k, k.chunk, blocks) * block, quotient(k, k.chunk, blocks)
+    panel, group = modulo(k, rest, panels), quotient(k, rest, panels)
+    source = k.offset(sums, rest * panel_size)
+    end = k.minimum(first + block, size)
+    whole = first + (end - first) / lanes * lanes
+    for at in range(0, columns, lanes):
+        filter_ = panel * columns + at
+        here = k.minimum(filters - filter_, lanes)
+        target = k.offset(dw, (group * filters + filter_) * size)
+        with k.when(here > 0):
+            with k.loop(first, whole, lanes) as e:
+                totals = [k.var(k.load(source, k.load(lines, e + r) * columns + at, lanes)) for r in range(lanes)]
+                with k.loop(1, parts) as part:
+                    for r, total in enumerate(totals):
+                        total.set(total.get() + k.load(source, part * part_size + k.load(lines, e + r) * columns + at, lanes))
+                turned = transpose_block(k, [t.get() for t in totals])
+                with k.when(here == lanes):
+                    for r, vector in enumerate(turned):
+                        k.store(k.convert(vector, result), target, size * r + e)
+                with k.otherwise():
+                    for r, vector in enumerate(turned):
+                        with k.when(here > r):
+                            k.store(k.convert(vector, result), target, size * r + e)
+            with k.loop(whole, end) as e:
+                total = k.var(k.load(source, k.load(lines, e) * columns + at, lanes))
+                with k.loop(1, parts) as part:
+                    total.set(total.get() + k.load(source, part * part_size + k.load(lines, e) * columns + at, lanes))
+                for r in range(lanes):
+                    with k.when(here > r):
+                        k.store(k.convert(k.extract(total.get(), r), result), target, size * r + e)
+    return k.finish()
