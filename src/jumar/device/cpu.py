@@ -166,6 +166,17 @@ def memory_nbytes() -> int:
     return min([total, *(int(text) for text in limits if text.isdigit())])
 
 
+def free_nbytes() -> int:
+    """Bytes that a process can still get without swapping, as far as the system and the control group tell; 0 where unknown."""
+    found = [int(line.split()[1]) << 10 for line in _read(Path("/proc/meminfo")).splitlines() if line.startswith("MemAvailable:")]
+    for folder in _cgroup_folders():
+        limit, used = _read(folder / "memory.max"), _read(folder / "memory.current")
+        if limit.isdigit() and used.isdigit():
+            reclaimable = [int(line.split()[1]) for line in _read(folder / "memory.stat").splitlines() if line.startswith("inactive_file ")]
+            found.append(int(limit) - int(used) + sum(reclaimable))
+    return max(0, min(found)) if found else 0
+
+
 def _cache_nbytes(level: int) -> int:
     """Size of the data cache of that level of core 0; 0 where unknown."""
     for folder in sorted((_SYS_CPU / "cpu0/cache").glob("index*")):

@@ -27,6 +27,7 @@ from jumar.frontend.recorder import Capture, Decision, HostCall, Piece, activate
 from jumar.frontend.segment import Segment
 from jumar.frontend.tensor import LOCAL, Tensor, element, wrap
 from jumar.ir import Node, Op
+from jumar.runtime import Bound
 
 MAX_ENTRIES = 8  # trees for one form of arguments; more means that something changes at each call
 MAX_FORMS = 32  # forms of arguments
@@ -66,13 +67,36 @@ class Drawn:
 Source = Arg | Held | Slot | Drawn
 
 
-@dataclass(frozen=True, eq=False)
 class Run:
-    """A piece to run.   Its results become the next slots."""
+    """A piece to run.   Its results become the next slots.   Tensors from outside are looked at by identity only: their arrays seldom change."""
 
-    segment: Segment
-    sources: tuple[Source, ...]
-    numbers: tuple[Array, ...]
+    def __init__(self, segment: Segment, sources: tuple[Source, ...], numbers: tuple[Array, ...]) -> None:
+        self.segment = segment
+        self.given = [s for s in sources if not isinstance(s, Held)]
+        self.held = [(i, s.tensor) for i, s in enumerate(sources) if isinstance(s, Held)]
+        self.numbers = [numbers[i] for i in segment.lifted]
+        self.count = len(sources)
+        self.bound: Bound | None = None
+        self.arrays: list[Any] = []
+
+    def __call__(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> list[Array]:
+        bound, arrays = self.bound, self.arrays
+        if bound is None:
+            bound = self._bind()
+        else:
+            for at, (i, tensor) in enumerate(self.held):
+                if tensor._value is not arrays[at]:
+                    bound.put(i, tensor.array)
+                    arrays[at] = tensor._value
+        return bound(*[value_of(s, leaves, slots) for s in self.given])
+
+    def _bind(self) -> Bound:
+        stay: list[Array | None] = [None] * self.count
+        for i, tensor in self.held:
+            stay[i] = tensor.array
+        self.arrays = [t.array for _, t in self.held]
+        self.bound = self.segment.instance.bind([*stay, *self.numbers])
+        return self.bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +112,7 @@ class Finish:
     """result: the structure of what is returned.   writes: tensors that take a value; draws: how far generators move on."""
 
     result: Any
-    writes: tuple[tuple[Source, Source], ...]
+    writes: tuple[tuple[Source, Source, bool], ...]  # target, source, whether the target takes the memory of the slot
     draws: tuple[tuple[Any, int], ...]
 
 
@@ -277,9 +301,13 @@ class _Path:
         self.slots: dict[Node, int] = {}
         self.returned: set[int] = set()
         self.refused = ""
+        self.owned: dict[Source, int] = {}  # slot -> the tensor that takes its memory; others get copies
         for done in capture.log:
             for node in done.wanted if isinstance(done, Piece) else done.results if isinstance(done, HostCall) else ():
                 self.slots[node] = len(self.slots)
+        for tensor, _ in capture.written.values():
+            if tensor._node in self.slots:
+                self.owned.setdefault(Slot(self.slots[tensor._node]), id(tensor))
 
     def source(self, node: Node) -> Source:
         """Where the value of a known node comes from at the next call."""
@@ -328,11 +356,12 @@ class _Path:
         sources = tuple(self.source(n) for n in done.inputs)
         return Run(done.segment, sources, done.numbers) if isinstance(done, Piece) else RunHost(done.op, sources)
 
-    def writes(self) -> tuple[tuple[Source, Source], ...]:
-        found: list[tuple[Source, Source]] = []
+    def writes(self) -> tuple[tuple[Source, Source, bool], ...]:
+        found: list[tuple[Source, Source, bool]] = []
         for tensor, _ in self.capture.written.values():
             target: Source = Arg(self.args[id(tensor)]) if id(tensor) in self.args else Held(tensor)
-            found.append((target, self.source(tensor._node)))  # type: ignore[arg-type]
+            source = self.source(tensor._node)  # type: ignore[arg-type]
+            found.append((target, source, isinstance(source, Slot) and self.owned.get(source) == id(tensor)))
         return tuple(found)
 
     def template(self, value: Any) -> Any:
@@ -346,7 +375,8 @@ class _Path:
                 return Whole(Held(value if node is None else self.capture.bound[node]))
             if id(value) in self.capture.written:
                 return Whole(Held(value))
-            return Result(self.source(node), type(value))
+            source = self.source(node)
+            return Result(source, not (isinstance(source, Slot) and self.owned.setdefault(source, id(value)) == id(value)))
         if type(value) in (tuple, list):
             return Items(type(value), tuple(self.template(v) for v in value))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -380,13 +410,14 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A new tensor."""
+    """A new tensor.   copied: somebody else has the memory of the value."""
 
     source: Source
-    kind: type
+    copied: bool
 
     def make(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Any:
-        return wrap(slots[self.source.index] if isinstance(self.source, Slot) else value_of(self.source, leaves, slots))
+        array = slots[self.source.index] if isinstance(self.source, Slot) else value_of(self.source, leaves, slots)
+        return wrap(array.copy() if self.copied else array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,16 +463,15 @@ def _walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
     slots: list[Array] = []
     while True:
         for step in stage.steps:
-            arrays = [value_of(s, leaves, slots) for s in step.sources]
             if isinstance(step, Run):
                 try:
-                    slots += step.segment.run(arrays, step.numbers)
+                    slots += step(leaves, slots)
                 except RuntimeFault as fault:
                     if fault.code == "run-inputs":
                         return _MISS
                     raise
             else:
-                result = execute(step.op, arrays)
+                result = execute(step.op, [value_of(s, leaves, slots) for s in step.sources])
                 results = result if isinstance(result, tuple) else (result,)
                 slots += results
                 value: Any = tuple((r.shape, r.dtype) for r in results)
@@ -457,11 +487,15 @@ def _walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
         if following is None:
             return _MISS
         stage = following
-    for target, source in finish.writes:
+    for target, source, whole in finish.writes:
         tensor = leaves[target.index] if isinstance(target, Arg) else target.tensor  # type: ignore[union-attr]
         array = value_of(source, leaves, slots)
-        if tensor._value is not array:
+        if tensor._value is array:
+            continue
+        if whole:
             tensor._value = array
+        else:
+            tensor._value = array.copy()
     for generator, count in finish.draws:
         generator.offset += count
     return finish.result.make(leaves, slots)

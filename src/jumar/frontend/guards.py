@@ -201,13 +201,13 @@ class Watch:
         internal = cell_internals(type(value))
         ours = (type(value).__module__ or "").startswith("jumar.")
         for k, v in list(vars(value).items()):
-            if k in internal and k not in ("training",):
-                if k in ("_params", "_cells", "_buffers") and isinstance(v, dict):
+            if k in internal and not isinstance(v, _PLAIN):
+                if isinstance(v, dict):
                     self.of_cells.append(((LENGTH, v, None, len(v), f"{label}.{k}"), ""))
                     for n, inner in list(v.items()):
                         self.read(v, n, inner, f"{label}.{n}", "", depth + 1, self.of_cells)
                 continue
-            self.read(vars(value), k, v, f"{label}.{k}", "" if ours else k, depth + 1, self.of_cells)
+            self.read(vars(value), k, v, f"{label}.{k}", "" if ours or k in internal else k, depth + 1, self.of_cells)
         self.classes[id(type(value))] = type(value)
 
     def instance(self, value: Any, label: str, depth: int) -> None:

@@ -311,11 +311,13 @@ class Capture(Recorder):
         wanted = list(dict.fromkeys(t._node for t in live if t._node not in self.known))
         if wanted:
             self._run(wanted, self._updates(wanted) if final else {})
-        for t in live:
+        owned: set[Node] = set()
+        for t in sorted(live, key=lambda t: id(t) not in self.written):  # a parameter owns the memory of its new value
             node = t._node
             assert node is not None, "pending tensors have nodes"
             value = self.known[node]
-            t._value = value.copy() if node in self.bound and self.bound[node] is not t else value
+            t._value = value.copy() if node in self.bound or node in owned else value
+            owned.add(node)
         return live
 
     def _updates(self, wanted: Sequence[Node]) -> dict[int, Node]:

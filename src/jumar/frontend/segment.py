@@ -14,6 +14,7 @@ from typing import Any
 
 from jumar.base import Array, config, event, span
 from jumar.frontend.engines import Cpu, Native
+from jumar.frontend.memory import check_fits
 from jumar.frontend.store import code_version, digest, open_store
 from jumar.ir import Constant, Graph, Node, param, print_graph, same_node
 from jumar.runtime import Instance
@@ -146,11 +147,13 @@ def compiled(graph: Graph) -> Instance:
             with span("load", graph=graph.name):
                 native = engine.restore(raw)
             assert isinstance(native, Native), "the CPU engine makes native code"
+            check_fits(native.program, None)
             event("segment", graph=graph.name, nodes=graph.count(), cached=True)
             return native.instance
     with span("compile", graph=graph.name, nodes=graph.count()):
         native = engine.compile(graph)
     assert isinstance(native, Native), "the CPU engine makes native code"
+    check_fits(native.program, native.compiled.report.plan if native.compiled else None)
     if store is not None and (blobs := engine.dump(native)) is not None:
         store.put_later(key, *blobs)
     event("segment", graph=graph.name, nodes=graph.count(), cached=False)
