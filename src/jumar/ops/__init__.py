@@ -1,0 +1,27 @@
+"""`mindspore.ops`: the functions and primitives on tensors.
+
+In: tensors, numbers and attributes under MindSpore's names and signatures.  Out: tensors, each by operators of floor 4 through `frontend.apply`.
+One implementation for each meaning, by family files; `mint`, `numpy` and the methods of Tensor are tables over the same functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jumar.frontend.tensor import Tensor, active
+from jumar.ops import activation, arithmetic, creation, linalg, loss, methods, movement, ordering, places, reduction
+from jumar.ops.operands import lenient, missing, public
+
+globals().update(public(arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss))
+
+cast = lenient(arithmetic.to_type)
+median = lenient(ordering.median_pair)
+scatter_add = places.scatter_rows_add
+stop_gradient = arithmetic.stop_gradient
+index_add = lenient(places.index_add_rows)
+index_put = lenient(places.index_put)
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in ("annotations", "Any", "active", "public", "missing", "lenient"))
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("ops", name, __all__)
