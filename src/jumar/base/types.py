@@ -31,6 +31,9 @@ class DType:
     kind: str
     bits: int
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type that holds such elements (narrow types live in `ml_dtypes`)."""

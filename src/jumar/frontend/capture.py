@@ -41,6 +41,12 @@ class Arg:
 
     index: int
 
+    def get(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Array:
+        return leaves[self.index].array
+
+    def tensor_of(self, leaves: Sequence[Tensor]) -> Tensor:
+        return leaves[self.index]
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -48,12 +54,21 @@ class Held:
 
     tensor: Tensor
 
+    def get(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Array:
+        return self.tensor.array
+
+    def tensor_of(self, leaves: Sequence[Tensor]) -> Tensor:
+        return self.tensor
+
 
 @dataclass(frozen=True)
 class Slot:
     """Value `index` of those that were computed on the way."""
 
     index: int
+
+    def get(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Array:
+        return slots[self.index]
 
 
 @dataclass(frozen=True)
@@ -63,8 +78,12 @@ class Drawn:
     generator: Any
     index: int
 
+    def get(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Array:
+        return np.array(self.generator.seed_value if self.index < 0 else self.generator.offset + self.index, np.uint64)
 
-Source = Arg | Held | Slot | Drawn
+
+Target = Arg | Held  # a tensor from outside
+Source = Target | Slot | Drawn
 
 
 class Run:
@@ -88,7 +107,7 @@ class Run:
                 if tensor._value is not arrays[at]:
                     bound.put(i, tensor.array)
                     arrays[at] = tensor._value
-        return bound(*[value_of(s, leaves, slots) for s in self.given])
+        return bound(*[s.get(leaves, slots) for s in self.given])
 
     def _bind(self) -> Bound:
         stay: list[Array | None] = [None] * self.count
@@ -112,7 +131,7 @@ class Finish:
     """result: the structure of what is returned.   writes: tensors that take a value; draws: how far generators move on."""
 
     result: Any
-    writes: tuple[tuple[Source, Source, bool], ...]  # target, source, whether the target takes the memory of the slot
+    writes: tuple[tuple[Target, Source, bool], ...]  # target, source, whether the target takes the memory of the slot
     draws: tuple[tuple[Any, int], ...]
 
 
@@ -356,10 +375,13 @@ class _Path:
         sources = tuple(self.source(n) for n in done.inputs)
         return Run(done.segment, sources, done.numbers) if isinstance(done, Piece) else RunHost(done.op, sources)
 
-    def writes(self) -> tuple[tuple[Source, Source, bool], ...]:
-        found: list[tuple[Source, Source, bool]] = []
-        for tensor, _ in self.capture.written.values():
-            target: Source = Arg(self.args[id(tensor)]) if id(tensor) in self.args else Held(tensor)
+    def writes(self) -> tuple[tuple[Target, Source, bool], ...]:
+        """What is left to write after the pieces: parameters that a piece has updated where they are need nothing."""
+        found: list[tuple[Target, Source, bool]] = []
+        for tensor, old in self.capture.written.values():
+            target: Target = Arg(self.args[id(tensor)]) if id(tensor) in self.args else Held(tensor)
+            if tensor._value is old and isinstance(target, Held):
+                continue
             source = self.source(tensor._node)  # type: ignore[arg-type]
             found.append((target, source, isinstance(source, Slot) and self.owned.get(source) == id(tensor)))
         return tuple(found)
@@ -402,10 +424,10 @@ class Plain:
 class Whole:
     """A tensor from outside itself."""
 
-    source: Source
+    source: Target
 
     def make(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Any:
-        return leaves[self.source.index] if isinstance(self.source, Arg) else self.source.tensor  # type: ignore[union-attr]
+        return self.source.tensor_of(leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +438,7 @@ class Result:
     copied: bool
 
     def make(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Any:
-        array = slots[self.source.index] if isinstance(self.source, Slot) else value_of(self.source, leaves, slots)
+        array = self.source.get(leaves, slots)
         return wrap(array.copy() if self.copied else array)
 
 
@@ -444,19 +466,6 @@ class Entries:
 
 
 # ---------------------------------------------------------------------- running a tree
-def value_of(source: Source, leaves: Sequence[Tensor], slots: Sequence[Array]) -> Array:
-    """The array of a source."""
-    match source:
-        case Slot(index):
-            return slots[index]
-        case Arg(index):
-            return leaves[index].array
-        case Held(tensor):
-            return tensor.array
-        case Drawn(generator, index):
-            return np.array(generator.seed_value if index < 0 else generator.offset + index, np.uint64)
-
-
 def _walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
     """The result by the tree, or _MISS where a branch is new or a tensor has another type by now."""
     stage = entry.root
@@ -471,7 +480,7 @@ def _walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
                         return _MISS
                     raise
             else:
-                result = execute(step.op, [value_of(s, leaves, slots) for s in step.sources])
+                result = execute(step.op, [s.get(leaves, slots) for s in step.sources])
                 results = result if isinstance(result, tuple) else (result,)
                 slots += results
                 value: Any = tuple((r.shape, r.dtype) for r in results)
@@ -481,21 +490,15 @@ def _walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
         if stage.source is None:
             return _MISS
         if not isinstance(stage.source, Slot) or stage.source.index >= 0:
-            found = element(value_of(stage.source, leaves, slots), stage.index, stage.kind)
+            found = element(stage.source.get(leaves, slots), stage.index, stage.kind)
             value = (type(found), found)
         following = stage.children.get(value)
         if following is None:
             return _MISS
         stage = following
     for target, source, whole in finish.writes:
-        tensor = leaves[target.index] if isinstance(target, Arg) else target.tensor  # type: ignore[union-attr]
-        array = value_of(source, leaves, slots)
-        if tensor._value is array:
-            continue
-        if whole:
-            tensor._value = array
-        else:
-            tensor._value = array.copy()
+        array = source.get(leaves, slots)
+        target.tensor_of(leaves)._value = array if whole else array.copy()
     for generator, count in finish.draws:
         generator.offset += count
     return finish.result.make(leaves, slots)

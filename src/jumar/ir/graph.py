@@ -107,9 +107,12 @@ class Node:
         return iter(self.results)
 
 
-def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
-    """The node of `op` on `inputs`, its type inferred; the place defaults to the first input's that has one."""
-    place = loc or _CURRENT_LOC.get() or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
+MAX_TYPES = 1 << 16
+_TYPES: dict[tuple[Any, ...], Result] = {}  # what was inferred already: graphs apply the same operators to the same types again and again
+
+
+def _inferred(op: Op, inputs: tuple[Node, ...], place: Loc) -> Result:
+    """The type of the result; an error says where."""
     try:
         if op.signature:  # those without are made by graphs and passes
             check_inputs(op.name, op.signature, [n.type for n in inputs])
@@ -124,7 +127,22 @@ def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
     except (ValueError, IndexError, TypeError) as error:
         types = ", ".join(str(n.type) for n in inputs)
         raise OpError(f"{op.name}: inputs and attributes must fit, got {op} on ({types}): {error}", loc=place, code="op-inputs") from error
-    return Node(op, tuple(inputs), type_, place)
+    return type_
+
+
+def apply(op: Op, *inputs: Node, loc: Loc | None = None) -> Node:
+    """The node of `op` on `inputs`, its type inferred; the place defaults to the first input's that has one."""
+    place = loc or _CURRENT_LOC.get() or next((n.loc for n in inputs if n.loc is not NOWHERE), NOWHERE)
+    if op.family == "source":  # values: looking them up costs more
+        return Node(op, inputs, _inferred(op, inputs, place), place)
+    key = (op, *[n.type for n in inputs])
+    type_ = _TYPES.get(key)
+    if type_ is None:
+        type_ = _inferred(op, inputs, place)
+        if len(_TYPES) >= MAX_TYPES:
+            _TYPES.clear()
+        _TYPES[key] = type_
+    return Node(op, inputs, type_, place)
 
 
 _CURRENT_LOC: ContextVar[Loc | None] = ContextVar("loc", default=None)  # one per thread: models are traced side by side
