@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jumar.base import Array, CompileError, Loc, f16, f32, f64, i64
+from jumar.base import Array, CompileError, Loc, f16, f32, f64, i64, type_of
 from jumar.compiler import compile
 from jumar.compiler.autodiff import gradients
 from jumar.ir import Graph, Node, constant, f32t, interpret, located, param, tensor, topological
@@ -20,15 +20,21 @@ from jumar.operators import (
     Floor,
     Gather,
     Gelu,
+    Gru,
+    GruGrad,
     Identity,
     LayerNorm,
     LogSoftmax,
+    Lstm,
+    LstmGrad,
     MatMul,
     MaxPool,
     Multinomial,
     ReduceMean,
     ReduceSum,
     Relu,
+    Rnn,
+    RnnGrad,
     Sigmoid,
     StopGradient,
     TopK,
@@ -45,6 +51,7 @@ from jumar.operators import (
     square,
     sub,
 )
+from jumar.operators.recurrent_grad import SLOPES, Gate
 
 
 def values(outputs: Any, params: tuple[Node, ...], arrays: list[Array]) -> list[Array]:
@@ -302,6 +309,37 @@ def test_a_batch_of_rows_meets_its_weights_in_one_product() -> None:
     x, w = param("x", f32t(4, 5, 3)), param("w", f32t(3, 2))
     (dw,) = gradients([matmul(x, w)], [w])
     assert dw is not None and isinstance(dw.op, MatMul) and dw.shape == (3, 2)
+
+
+@pytest.mark.parametrize("layer, back", [(Rnn, RnnGrad), (Gru, GruGrad), (Lstm, LstmGrad)])
+@pytest.mark.parametrize("number", [0, 1])
+def test_walking_back_over_time_is_the_gradient_of_the_unrolled_steps(layer: Any, back: Any, number: int) -> None:
+    op = layer(**layer.samples[number].attributes)
+    arrays = [a.astype(np.float64) if a.dtype == np.float32 else a for a in map(np.asarray, layer.samples[number].arrays())]
+    params = tuple(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays))
+    results = op.decompose(*params)
+    seeds = [constant(a) for a in drawn(*results, seed=3)]
+    unrolled = [g for g in gradients(results, params, seeds) if g is not None]
+    walked = back(**layer.samples[number].attributes)(*seeds, *params)
+    for e, a in zip(values(unrolled, params, arrays), values(walked.results, params, arrays), strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-9, atol=1e-12)
+
+
+def test_a_long_sequence_is_walked_and_a_short_one_unrolled() -> None:
+    tanh = (("Tanh", 0.0, 0.0),)
+    for steps, walks in ((4, False), (40, True)):
+        x, r = param("x", tensor(f64, steps, 2, 3)), param("r", tensor(f64, 1, 4, 4))
+        rest = (constant(np.ones((1, 4, 3))), r, constant(np.zeros((1, 8))), constant(np.full(2, steps, np.int32)))
+        y, _ = Rnn(activations=tanh)(x, *rest, constant(np.zeros((1, 2, 4))))
+        grads = gradients([y], [x, r])
+        assert walks == any(isinstance(n.op, RnnGrad) for n in topological([g for g in grads if g is not None]))
+
+
+@pytest.mark.parametrize("name", sorted(SLOPES))
+def test_slope_of_an_activation_is_its_difference(name: str) -> None:
+    gate = Gate((name, 0.3, 0.7), 1.5)
+    x = np.linspace(-1.93, 2, 40)
+    np.testing.assert_allclose(gate.slope(x), (gate.value(x + 1e-6) - gate.value(x - 1e-6)) / 2e-6, rtol=1e-6, atol=1e-9)
 
 
 def test_extremes_share_and_powers_of_zero_are_finite() -> None:

@@ -127,7 +127,8 @@ def _backward(node: Node, dy: Cotangent, needed: set[Node], custom: Mapping[Node
     if grad is not None:
         y = node.results if isinstance(node.type, tuple) else node
         received: Sequence[Node | None] = grad(*node.inputs, y, dy)
-        return received
+        if received is not NotImplemented:  # as Python's operators: ask another, here the parts
+            return received
     decompose: Any = getattr(node.op, "decompose", None)
     if decompose is None:
         raise CompileError(

@@ -37,6 +37,7 @@ from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, La
 from jumar.operators.batch_norm import BatchNormGrad, BatchNormTrain
 from jumar.operators.attention import Attention, LinearAttention, RotaryEmbedding
 from jumar.operators.recurrent import Gru, Lstm, Rnn
+from jumar.operators.recurrent_grad import GruGrad, LstmGrad, RnnGrad
 from jumar.operators.quantize import Dequantize, Quantize, bounds
 from jumar.operators.random import Bernoulli, Multinomial, RandomBits, RandomNormal, RandomUniform, philox
 from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
@@ -67,17 +68,17 @@ __all__ = [
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",
     "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
     "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater",
-    "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "has_own_schedule", "Identity",
-    "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
+    "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
+    "Identity", "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
     "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
-    "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool", "Mel",
-    "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg", "Ngrams",
-    "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Opaque", "Or", "Packed", "Pad", "philox",
-    "Place", "Pow", "power", "PRelu", "Quantize", "RandomBits", "RandomNormal", "RandomUniform", "Reciprocal", "Recurrent", "ReduceAll",
-    "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal", "Relu", "Reshape", "reshape",
-    "Resize", "RmsNorm", "Rnn", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd", "Schedule", "schedule",
-    "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin", "sin", "Sinh", "sinh",
-    "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square", "square", "Stft",
-    "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu", "TopK", "Transpose",
-    "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
+    "LstmGrad", "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool",
+    "Mel", "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg",
+    "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Opaque", "Or", "Packed",
+    "Pad", "philox", "Place", "Pow", "power", "PRelu", "Quantize", "RandomBits", "RandomNormal", "RandomUniform", "Reciprocal", "Recurrent",
+    "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal", "Relu", "Reshape",
+    "reshape", "Resize", "RmsNorm", "Rnn", "RnnGrad", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd",
+    "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin",
+    "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square",
+    "square", "Stft", "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu",
+    "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
 ]  # fmt: skip

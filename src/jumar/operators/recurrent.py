@@ -8,17 +8,18 @@ A layer says its cell twice: `cell` in NumPy for the reference, `step` in operat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType
-from jumar.ir import Node, Result, f32t, sample
+from jumar.ir import Node, Result, constant, f32t, find_op, sample
 from jumar.operators.activation import Clip, Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
 from jumar.operators.contraction import matmul
 from jumar.operators.elementwise import Relu, Sigmoid, Tanh, add, greater, mul, select, sub
 from jumar.operators.families import Composite
-from jumar.operators.movement import Concat, Reshape, Slice, Transpose
+from jumar.operators.movement import Broadcast, Concat, Reshape, Slice, Transpose
 
 Activation = tuple[str, float, float]  # name, alpha, beta
 Arrays = Sequence[Array]
@@ -60,6 +61,9 @@ ACTIVATIONS: dict[str, Callable[[Array, float, float], Array]] = {
 }
 
 
+UNROLLED = 32  # steps up to which a gradient goes through the decomposition: a step costs some 40 ms to compile, and runs twice as fast
+
+
 class Recurrent(Composite):
     """What the three layers share.   directions: for each, whether it runs backward.   activations: the gates', direction by direction.
 
@@ -78,6 +82,10 @@ class Recurrent(Composite):
     clip: float = 0.0
 
     def infer(self, *types: TensorType) -> Result:
+        return self.results(self.name, types)
+
+    def results(self, name: str, types: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """The types of the results.   name: who asks, for errors (the gradient of a layer asks too)"""
         x, w, r, bias, lengths, *states = types
         dirs, hidden, each = len(self.backward), r.dims[-1], self.gates * r.dims[-1]
         wanted = [(w, (dirs, each, x.dims[2])), (r, (dirs, each, hidden)), (bias, (dirs, 2 * each)), (lengths, (x.dims[1],))]
@@ -85,9 +93,9 @@ class Recurrent(Composite):
         wanted += [(p, (dirs, 3 * hidden)) for p in states[self.states :]]  # peepholes
         for found, shape in wanted:
             if found.shape != shape:
-                raise OpError(f"{self.name}: input must be {list(shape)}, got {found}", code="dimension-mismatch")
+                raise OpError(f"{name}: input must be {list(shape)}, got {found}", code="dimension-mismatch")
         if len(self.activations) != dirs * len(self.functions):
-            raise OpError(f"{self.name}: activations must be {dirs * len(self.functions)}, got {len(self.activations)}", code="activation")
+            raise OpError(f"{name}: activations must be {dirs * len(self.functions)}, got {len(self.activations)}", code="activation")
         return (x.with_shape((x.shape[0], dirs, x.shape[1], hidden)), *(s for s in states[: self.states]))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -101,7 +109,7 @@ class Recurrent(Composite):
             state = [s[d] for s in rest[: self.states]]
             wb, rb = np.split(bias[d], 2)
             fed = x @ w[d].T + wb
-            functions = [self._function(a) for a in self._activations(d)]
+            functions = [self._function(a) for a in self.of_direction(d)]
             for t in range(seq):
                 # a backward run of a shorter sequence begins at its own last step
                 at = np.where(t < lengths, lengths - 1 - t, t) if backward else np.full(batch, t)
@@ -112,7 +120,8 @@ class Recurrent(Composite):
             lasts.append(state)
         return (y.astype(arrays[0].dtype), *(np.stack(s).astype(arrays[0].dtype) for s in zip(*lasts, strict=True)))
 
-    def _activations(self, direction: int) -> Sequence[Activation]:
+    def of_direction(self, direction: int) -> Sequence[Activation]:
+        """The activations of one direction."""
         count = len(self.functions)
         return self.activations[direction * count : (direction + 1) * count]
 
@@ -144,7 +153,7 @@ class Recurrent(Composite):
             both = Reshape((2 * each,))(_row(bias, d))
             wb, rb = _row(both, 0, each), _row(both, each, 2 * each)
             fed = add(matmul(Reshape((seq * batch, depth))(x), weights), wb)
-            functions = [self._node_function(a) for a in self._activations(d)]
+            functions = [self._node_function(a) for a in self.of_direction(d)]
             steps: list[Node] = []
             for t in reversed(range(seq)) if backward else range(seq):
                 new = self.step(functions, _row(fed, t * batch, (t + 1) * batch), state, recurrent, rb, extras)
@@ -161,6 +170,16 @@ class Recurrent(Composite):
             lasts.append([Reshape((1, batch, hidden))(s) for s in state])
         results = [ys, *([last[i] for last in lasts] for i in range(self.states))]
         return tuple((Concat(1 if i == 0 else 0)(*parts) if dirs > 1 else parts[0]) for i, parts in enumerate(results))
+
+    def grad(self, *nodes: Any) -> Any:
+        """Of a short sequence through its steps, which fuse and have gradients of their own; of a long one as one walk back."""
+        *inputs, y, dy = nodes
+        if inputs[0].shape[0] <= UNROLLED:
+            return NotImplemented
+        back = [d if d is not None else Broadcast(r.shape)(constant(0, r.dtype)) for d, r in zip(dy, y, strict=True)]
+        op: Any = find_op(f"{self.name}_grad")  # by name: recurrent_grad.py builds on this file
+        found = op(*(getattr(self, f.name) for f in fields(self)))(*back, *inputs).results
+        return (*found[:4], None, *found[4:])
 
     def _node_function(self, kind: Activation) -> Callable[[Node], Node]:
         return lambda x: activate(kind, Clip(-self.clip, self.clip)(x) if self.clip > 0 else x)
