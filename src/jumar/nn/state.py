@@ -105,7 +105,7 @@ class State(Tree):
         for hook in list(self._state_hooks("load_state_dict_pre")):
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         hidden = self.__dict__["_non_persistent"]
-        own = {**{n: p for n, p in self._params.items()}, **{n: b for n, b in self._buffers.items() if n not in hidden}}
+        own = {**self._params, **{n: b for n, b in self._buffers.items() if n not in hidden}}
         for name, tensor in own.items():
             if tensor is None:
                 continue
