@@ -9,10 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 from jumar.frontend.tensor import Tensor, active
-from jumar.ops import activation, arithmetic, creation, linalg, loss, methods, movement, ordering, places, reduction
+from jumar.ops import (
+    activation,
+    arithmetic,
+    convolution,
+    creation,
+    image,
+    linalg,
+    loss,
+    methods,
+    movement,
+    normalization,
+    ordering,
+    places,
+    pooling,
+    reduction,
+)
 from jumar.ops.operands import lenient, missing, public
 
-globals().update(public(arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss))
+globals().update(public(arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss, convolution, pooling, image, normalization))
 
 cast = lenient(arithmetic.to_type)
 median = lenient(ordering.median_pair)

@@ -232,7 +232,7 @@ def _from_list(item: Any) -> Any:
 
 
 def _is_mask(item: Any) -> bool:
-    return isinstance(item, Tensor) and numpy_dtype(item) == np.bool_ or isinstance(item, np.ndarray) and item.dtype == np.bool_
+    return (isinstance(item, Tensor) and numpy_dtype(item) == np.bool_) or (isinstance(item, np.ndarray) and item.dtype == np.bool_)
 
 
 def _dims_of(item: Any) -> int:

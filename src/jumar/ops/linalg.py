@@ -10,8 +10,8 @@ from typing import Any
 
 from jumar import operators as o
 from jumar.ops import arithmetic as a
-from jumar.ops import reduction as r
 from jumar.ops import movement as s
+from jumar.ops import reduction as r
 from jumar.ops.operands import Tensor, apply, as_tensor, cast, numpy_dtype, operands
 
 _matmul = o.MatMul()

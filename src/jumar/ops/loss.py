@@ -11,8 +11,8 @@ import numpy as np
 
 from jumar import operators as o
 from jumar.ops import arithmetic as a
-from jumar.ops import reduction as r
 from jumar.ops import movement as s
+from jumar.ops import reduction as r
 from jumar.ops.activation import log_softmax, logsigmoid, softplus
 from jumar.ops.operands import I64, Tensor, apply, as_tensor, cast, constant, floating, numpy_dtype
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-
-
 from jumar import operators as o
 from jumar.frontend import dtype as types
 from jumar.frontend.promote import is_floating
@@ -321,7 +319,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dty
     x = as_tensor(A)
     if ord is None:
         return vector_norm(x, 2, dim, keepdim, dtype=dtype)
-    if dim is None and x.ndim == 2 or isinstance(dim, tuple | list) and len(dim) == 2:
+    if (dim is None and x.ndim == 2) or (isinstance(dim, tuple | list) and len(dim) == 2):
         return matrix_norm(x, ord, dim or (-2, -1), keepdim, dtype=dtype)
     return vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
