@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 VERSION = "0.1.0"
 MINDSPORE_VERSION = "2.10.0"  # whose API this is; scripts ask for `mindspore.__version__`
 
-ROOMS = (
+_ROOMS = (
     "amp common communication context dataset experimental hal log mindrecord mint multiprocessing nn numpy ops parallel profiler train utils "
-    "_c_expression _checkparam _extends device_context device_manager boost rewrite graph onnx"
-).split()  # fmt: skip
+    "version _c_expression _checkparam _extends device_context device_manager boost graph"
+)
+ROOMS = frozenset(_ROOMS.split())
 
-_FACES = {  # where each name lives: "module" -> names; a name that is called otherwise there is written name=other
+_FACES = {  # where each name lives: module -> its names
     "frontend": "load",
     "common.dtype": (
         "Int QuantDtype TensorType Type _null _NullType bfloat16 bool bool_ byte cdouble cfloat complex128 complex64 double dtype_to_nptype "
@@ -59,7 +60,7 @@ _FACES = {  # where each name lives: "module" -> names; a name that is called ot
     "hal": (
         "Event MemPool Stream StreamCtx communication_stream current_stream default_stream dispatch_threads_num empty_cache launch_blocking "
         "max_memory_allocated max_memory_reserved memory_allocated memory_reserved memory_stats memory_summary reset_max_memory_allocated "
-        "reset_max_memory_reserved reset_peak_memory_stats set_cpu_affinity set_cur_stream set_memory synchronize"
+        "reset_max_memory_reserved reset_peak_memory_stats set_cpu_affinity set_cur_stream set_kernel_launch_group set_memory synchronize"
     ),
     "ops": "constexpr from_numpy get_grad grad is_tensor jacfwd jacrev jvp value_and_grad vjp vmap",
     "profiler": "EnvProfiler Profiler",
@@ -82,19 +83,18 @@ _FACES = {  # where each name lives: "module" -> names; a name that is called ot
         "Cifar100ToMR Cifar10ToMR CsvToMR FAILED FileReader FileWriter ImageNetToMR MindPage MnistToMR SUCCESS TFRecordToMR set_dec_mode "
         "set_enc_key set_enc_mode"
     ),
-    "rewrite": "Node NodeType ScopedValue SymbolTree",
     "utils": "from_dlpack run_check to_dlpack",
     "_c_expression": "_reuse_data_ptr frombuffer",
 }  # fmt: skip
 _PLACES: dict[str, tuple[str, str]] = {"dtype": ("common.dtype", ""), "export": ("train", "export")}
 _PLACES |= {name: (module, name) for module, names in _FACES.items() for name in names.split()}
 # names of MindSpore's that Jumar does not have, so that the error can say so
-_NOT_YET = frozenset(
-    "CsvToMR MsDispatchMode PluggableAllocator RSCPluginHandle StreamLimitCtx TFTCommValue ExitByRequest comm_exec_order_check dryrun "
-    "get_device_limit get_sdc_detect_result get_stream_limit load_obf_params_into_net memory_replay obfuscate_ckpt reset_stream_limit "
-    "runtime_execution_order_check safeguard sdc_detect_start sdc_detect_stop set_device_limit set_kernel_launch_capture set_kernel_launch_group "
-    "set_stream_limit stress_detect tools use_mem_pool version default_config".split()
-)  # fmt: skip
+_NOT_YET = (
+    "MsDispatchMode PluggableAllocator RSCPluginHandle StreamLimitCtx TFTCommValue ExitByRequest comm_exec_order_check dryrun get_device_limit "
+    "get_sdc_detect_result get_stream_limit load_obf_params_into_net memory_replay obfuscate_ckpt reset_stream_limit "
+    "runtime_execution_order_check safeguard sdc_detect_start sdc_detect_stop set_device_limit set_kernel_launch_capture set_stream_limit "
+    "stress_detect tools use_mem_pool default_config Node NodeType ScopedValue SymbolTree rewrite onnx"
+)
 __all__ = ["VERSION", "load"]
 
 
@@ -128,7 +128,7 @@ def __dir__() -> list[str]:
 def _missing(name: str) -> str:
     """What to say of a name that is not here."""
     text = f"module 'jumar' has no attribute {name!r}"
-    if name in _PLACES or name in ROOMS or name in _NOT_YET:
+    if name in _PLACES or name in ROOMS or name in _NOT_YET.split():
         return f"{text}: MindSpore {MINDSPORE_VERSION} has mindspore.{name}, Jumar does not have it yet; docs/names.md lists what there is"
     from jumar.base import nearest  # noqa: PLC0415  (only a misspelt name pays for it)
 

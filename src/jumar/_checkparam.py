@@ -120,7 +120,13 @@ def check_number(arg_name: str, arg_value: Any, value: Any, rel: int, prim_name:
 
 
 def check_number_range(
-    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, value_type: type, arg_name: str | None = None, prim_name: str | None = None
+    arg_value: Any,
+    lower_limit: Any,
+    upper_limit: Any,
+    rel: int,
+    value_type: type,
+    arg_name: str | None = None,
+    prim_name: str | None = None,
 ) -> Any:
     """A number between two limits.
 
@@ -128,9 +134,7 @@ def check_number_range(
     3
     """
     if not isinstance(arg_value, value_type) or isinstance(arg_value, bool):
-        raise TypeError(
-            _for(prim_name, f"{_the(arg_name)} must be '{value_type.__name__}',  but got '{type(arg_value).__name__}'.")
-        )
+        raise TypeError(_for(prim_name, f"{_the(arg_name)} must be '{value_type.__name__}',  but got '{type(arg_value).__name__}'."))
     if not _between(arg_value, lower_limit, upper_limit, rel):
         opening, closing = _RANGE[rel]
         raise ValueError(

@@ -1,4 +1,10 @@
-"""The runtime: Programs, and what runs them.   Needs base and device only, so that a deployed model is small."""
+"""The runtime: Programs, and what runs them.   Needs base and device only, so that a deployed model is small.
+
+MindSpore has a room of this name, too: scripts that ask it for streams or figures of memory are handed to `jumar.hal`.
+"""
+
+import importlib
+from typing import Any
 
 from jumar.runtime.buffer import ALIGN, Recycler, aligned, allocate, view
 from jumar.runtime.executor import Bound, Instance, StepTime, measure
@@ -29,3 +35,11 @@ __all__ = [
     "Recycler", "aligned", "allocate", "bits", "check", "dump", "fault_number", "link", "load", "load_package", "load_program", "measure", "pieces",
     "pool_object", "run_package", "save_package", "save_program", "ship", "view",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `mindspore.runtime`."""
+    hal = importlib.import_module("jumar.hal") if not name.startswith("_") else None
+    if hal is None or name not in hal.RUNTIME:
+        raise AttributeError(f"module 'jumar.runtime' has no attribute {name!r}")
+    return getattr(hal, name)
