@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
+import pickle
 import sys
 import sysconfig
-import time
 import types as pytypes
 from collections import deque
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from jumar.frontend.user import is_ours
 
 EPOCH = [0]  # how many changes of attributes of cells there have been
 
-IS, EQUAL, LENGTH, CONTENT = range(4)
+IS, EQUAL, LENGTH, CONTENT, ABSENT = range(5)
 Record = tuple[int, Any, Any, Any, str]
 _MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Type, DType, TensorType, Enum, slice, range, np.generic, np.dtype, type(Ellipsis))
@@ -37,8 +38,11 @@ _MAX_NBYTES = 1 << 16
 _STDLIB = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib")})
 _LIBRARIES = ("numpy", "scipy", "ml_dtypes", "llvmlite", "onnx", "torch")
 _KINDS: dict[Any, str] = {}
-_EFFECTS = {builtins.print, builtins.input, builtins.open, time.time, time.perf_counter, time.monotonic, time.sleep, time.time_ns}
-_EFFECT_OWNERS = ("random", "numpy.random", "_random", "socket", "subprocess")
+_EFFECTS = {builtins.print, builtins.input, builtins.open}
+_EFFECT_OWNERS = ("random", "numpy.random", "_random", "_socket", "socket", "subprocess", "time", "posix", "nt")
+_EFFECT_NAMES = {"now", "today", "utcnow", "urandom"}  # of classes in C, such as datetime
+_READS_ENVIRONMENT = {f.__code__ for f in (os.getenv, type(os.environ).__getitem__, type(os.environ).__contains__, type(os.environ).__iter__)  # type: ignore[attr-defined]
+                      if hasattr(f, "__code__")}  # fmt: skip
 
 
 def kind_of(code: Any) -> str:
@@ -46,7 +50,9 @@ def kind_of(code: Any) -> str:
     found = _KINDS.get(code)
     if found is None:
         name = code.co_filename
-        if is_ours(code):
+        if name.startswith("<frozen"):
+            found = "library"
+        elif is_ours(code):
             found = "ours"
         elif "site-packages" in name or "dist-packages" in name:
             found = "library" if any(f"-packages/{lib}/" in name for lib in _LIBRARIES) else "user"
@@ -73,7 +79,7 @@ class Watch:
 
     def __init__(self, effect: Callable[[str], None]) -> None:
         self.effect = effect
-        self.names: set[str] = set()
+        self.names: set[str] = {"construct"}
         self.entered: set[tuple[Any, int]] = set()
         self.found: list[tuple[Record, str]] = []  # with the attribute name that must be read for it to matter, or ""
         self.of_cells: list[tuple[Record, str]] = []
@@ -81,14 +87,20 @@ class Watch:
         self.tensors: dict[int, Tensor] = {}
         self.modules: dict[int, pytypes.ModuleType] = {}
         self.classes: dict[int, type] = {}
+        self.generators: list[tuple[Any, bytes, str]] = [(np.random, _state_of(np.random), "the state of np.random")]
+        self.objects: list[tuple[dict[str, Any], type, str, Any]] = []  # attributes of objects whose class may answer for them
 
     # ------------------------------------------------------------------ following frames
     def hook(self, frame: pytypes.FrameType, event: str, arg: Any) -> None:
         """Python's profile hook."""
         if event == "call":
             code = frame.f_code
-            if kind_of(code) == "user" and (code, id(frame.f_globals)) not in self.entered:
-                self.enter(code, frame.f_globals)
+            kind = kind_of(code)
+            if kind == "user":
+                if (code, id(frame.f_globals)) not in self.entered:
+                    self.enter(code, frame.f_globals)
+            elif code in _READS_ENVIRONMENT and _for_user(frame):
+                self.effect("reads an environment variable")
         elif event == "c_call" and kind_of(frame.f_code) != "ours":
             self.call(arg, frame)
 
@@ -100,6 +112,8 @@ class Watch:
             value = names.get(name, _MISSING)
             if value is not _MISSING:
                 self.read(names, name, value, f"global {name}")
+            elif hasattr(builtins, name):
+                self.found.append(((ABSENT, names, name, None, f"global {name}"), ""))
 
     def call(self, function: Any, frame: pytypes.FrameType) -> None:
         """A function in C is called: is it one that only computes?"""
@@ -122,8 +136,10 @@ class Watch:
                 files = function.__name__ in ("write", "read", "readline", "readlines", "writelines", "seek")
                 return "reads or writes a file" if files else ""
             module = type(owner).__module__ or ""
+        if isinstance(owner, type) and function.__name__ in _EFFECT_NAMES:
+            return f"calls {owner.__name__}.{function.__name__}"
         if module.startswith(_EFFECT_OWNERS):
-            return f"draws Python random numbers ({function.__name__})" if "random" in module else f"calls {module}"
+            return f"draws Python random numbers ({function.__name__})" if "random" in module else f"calls {module}.{function.__name__}"
         return ""
 
     # ------------------------------------------------------------------ following objects
@@ -145,6 +161,10 @@ class Watch:
             self.tensors[id(value)] = value
         elif isinstance(value, pytypes.FunctionType):
             self.function(value, label, depth)
+        elif isinstance(value, staticmethod | classmethod):
+            self.follow(value.__func__, label, name, depth + 1)
+        elif isinstance(value, property):
+            self.follow(value.fget, label, name, depth + 1)
         elif isinstance(value, pytypes.MethodType):
             self.follow(value.__func__, label, name, depth + 1)
             self.follow(value.__self__, label, name, depth + 1)
@@ -167,6 +187,8 @@ class Watch:
             if value.nbytes > _MAX_NBYTES:
                 self.effect(f"reads the large array {label}, which may change")
             self.found.append(((CONTENT, value, None, value.copy(), label), name))
+        elif type(value).__module__.startswith("numpy.random"):
+            self.generators.append((value, _state_of(value), label))
         elif is_cell(value):
             self.cell(value, label, depth)
         elif hasattr(value, "__next__"):
@@ -209,12 +231,14 @@ class Watch:
                 continue
             self.read(vars(value), k, v, f"{label}.{k}", "" if ours or k in internal else k, depth + 1, self.of_cells)
         self.classes[id(type(value))] = type(value)
+        self.objects.append((vars(value), type(value), label, self.of_cells))
 
     def instance(self, value: Any, label: str, depth: int) -> None:
         attributes = getattr(value, "__dict__", None)
         if isinstance(attributes, dict):
             for k, v in list(attributes.items()):
                 self.read(attributes, k, v, f"{label}.{k}", k, depth + 1)
+            self.objects.append((attributes, type(value), label, self.found))
         for k in getattr(type(value), "__slots__", ()):
             if isinstance(k, str) and k not in ("__dict__", "__weakref__") and hasattr(value, k):
                 self.read(Box(lambda value=value, k=k: getattr(value, k)), None, getattr(value, k), f"{label}.{k}", k, depth + 1)
@@ -231,9 +255,14 @@ class Watch:
             for i, found in news:
                 done.add(i)
                 self.namespace(found)
+        for attributes, kind, label, into in self.objects:
+            for name in self.names - attributes.keys():
+                if hasattr(kind, name):
+                    into.append(((ABSENT, attributes, name, None, f"{label}.{name}"), ""))
         mine = [r for r, name in self.found if not name or name in self.names]
         cells = [r for r, name in self.of_cells if not name or name in self.names]
-        return mine, cells, failing(mine) or failing(cells)
+        drawn = next((label for g, state, label in self.generators if _state_of(g) != state), "")
+        return mine, cells, drawn or failing(mine) or failing(cells)
 
     def namespace(self, found: Any) -> None:
         """Plain values of a module or class that are named in the code."""
@@ -247,11 +276,15 @@ class Watch:
             if _is_library(base.__module__, None) or base.__module__.startswith("jumar."):
                 continue
             for name in self.names & vars(base).keys():
-                value = vars(base)[name]
                 box = Box(lambda base=base, name=name: vars(base).get(name, _MISSING))
-                if isinstance(value, staticmethod | classmethod | property):
-                    continue
-                self.read(box, None, value, f"{base.__name__}.{name}")
+                self.read(box, None, vars(base)[name], f"{base.__name__}.{name}")
+
+
+def _state_of(generator: Any) -> bytes:
+    """The state of a NumPy generator: its functions are not seen by the profile hook."""
+    if isinstance(generator, np.random.Generator):
+        return pickle.dumps(generator.bit_generator.state)
+    return pickle.dumps(generator.get_state()) if hasattr(generator, "get_state") else b""
 
 
 def _is_library(name: str, file: str | None) -> bool:
@@ -298,7 +331,10 @@ def failing(records: list[Record]) -> str:
             if how == EQUAL and type(now) is type(want) and bool(now == want):
                 continue
             return label
-        if how == LENGTH:
+        if how == ABSENT:
+            if key in box:
+                return label
+        elif how == LENGTH:
             if len(box) != want:
                 return label
         elif not _same_content(box, want):

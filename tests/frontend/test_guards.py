@@ -1,0 +1,145 @@
+"""What a captured function reads is guarded; what it does besides computing happens at each call."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import logging
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jumar.ops  # noqa: F401  (arithmetic of tensors)
+from jumar.frontend import Tensor
+from jumar.frontend.capture import jit
+
+X = np.ones((2, 2), np.float32)
+RNG = np.random.default_rng(0)
+COUNT = itertools.count()
+SEEN: list[Any] = []
+log = logging.getLogger("tests.guards")
+
+
+def first(value: Tensor) -> float:
+    return float(value.asnumpy()[0, 0])
+
+
+EFFECTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "np.random": lambda a: a * float(np.random.randn()),
+    "a NumPy generator": lambda a: a * float(RNG.normal()),
+    "random": lambda a: a * random.random(),
+    "randint": lambda a: a * random.randint(0, 10**9),
+    "time": lambda a: a * (time.perf_counter_ns() % 999_983),
+    "an iterator": lambda a: a * next(COUNT),
+    "an outer list": lambda a: (SEEN.append(1), a * len(SEEN))[1],
+    "urandom": lambda a: a * int.from_bytes(os.urandom(2), "little"),
+}
+
+
+@pytest.mark.parametrize("f", EFFECTS.values(), ids=EFFECTS)
+def test_python_that_does_more_than_compute_runs_at_each_call(f: Callable[[Tensor], Tensor]) -> None:
+    g = jit(f)
+    values = [first(g(Tensor(X))) for _ in range(4)]
+    assert len(set(values)) > 1
+    assert (g.fact.captures, g.fact.replays) == (1, 3)
+    assert g.fact.effects
+
+
+def test_the_clock_is_read_at_each_call() -> None:
+    g = jit(lambda a: a * datetime.datetime.now().year)
+    first(g(Tensor(X)))
+    first(g(Tensor(X)))
+    assert "datetime.now" in g.fact.effects[0]
+
+
+def test_the_environment_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_GUARDS", "2")
+    g = jit(lambda a: a * float(os.environ.get("TEST_GUARDS", "1")))
+    assert first(g(Tensor(X))) == 2
+    monkeypatch.setenv("TEST_GUARDS", "5")
+    assert first(g(Tensor(X))) == 5
+
+
+class Tool:
+    factor = 2
+
+    @staticmethod
+    def apply(a: Tensor) -> Tensor:
+        return a + 1
+
+    @property
+    def size(self) -> int:
+        return self.factor * 10
+
+
+def test_a_replaced_method_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    g = jit(lambda a: Tool.apply(a))
+    assert first(g(Tensor(X))) == 2
+    monkeypatch.setattr(Tool, "apply", staticmethod(lambda a: a + 2))
+    assert first(g(Tensor(X))) == 3
+
+
+def test_a_property_reads_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = Tool()
+    g = jit(lambda a: a * tool.size)
+    assert first(g(Tensor(X))) == 20
+    monkeypatch.setattr(Tool, "factor", 3)
+    assert first(g(Tensor(X))) == 30
+    tool.factor = 4
+    assert first(g(Tensor(X))) == 40
+
+
+def test_nested_containers_are_followed() -> None:
+    state = {"a": {"b": [1, (2, {"c": 3})]}}
+    g = jit(lambda a: a * state["a"]["b"][1][1]["c"])  # type: ignore[index]
+    assert first(g(Tensor(X))) == 3
+    state["a"]["b"][1][1]["c"] = 7  # type: ignore[index]
+    assert first(g(Tensor(X))) == 7
+
+
+def test_a_global_that_shadows_a_builtin_is_seen() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(a):\n    return a * max(1, 2)\n", names)
+    g = jit(names["f"])
+    assert first(g(Tensor(X))) == 2
+    names["max"] = min
+    assert first(g(Tensor(X))) == 1
+
+
+def test_a_tensor_from_outside_is_read_anew() -> None:
+    w = Tensor(X)
+    g = jit(lambda a: a + w)
+    assert first(g(Tensor(X))) == 2
+    w[0, 0] = 5.0
+    assert first(g(Tensor(X))) == 6
+
+
+def test_functions_without_source_and_generators_are_captured() -> None:
+    names: dict[str, Any] = {}
+    exec("def f(a):\n    def parts():\n        for i in range(3):\n            yield a * i\n    return sum(parts())\n", names)
+    g = jit(names["f"])
+    assert [first(g(Tensor(X))) for _ in range(2)] == [3, 3]
+    assert (g.fact.captures, g.fact.replays) == (1, 0)
+
+
+def test_a_logger_that_is_silent_costs_nothing() -> None:
+    g = jit(lambda a: (log.debug("x"), a * 2)[1])
+    assert [first(g(Tensor(X))) for _ in range(2)] == [2, 2]
+    assert (g.fact.captures, g.fact.replays) == (1, 0)
+
+
+def test_what_changes_at_each_call_is_replayed_in_the_end() -> None:
+    global OUTER
+    OUTER = 0
+    g = jit(lambda a: a * OUTER)
+    for OUTER in range(20):  # noqa: B007
+        assert first(g(Tensor(X))) == OUTER
+    assert g.fact.captures < 12
+
+
+OUTER = 0
