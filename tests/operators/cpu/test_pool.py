@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from tests.operators.cpu.nodes import random, run_node
 from tests.operators.cpu.run import check
 
-from jumar.operators import AvgPool, CumProd, CumSum, MaxPool, MaxPoolIndices
+from jumar.base import type_of
+from jumar.ir import param
+from jumar.operators import AvgPool, AvgPoolGrad, CumProd, CumSum, MaxPool, MaxPoolGrad, MaxPoolIndices
 
 RNG = np.random.default_rng(5)
 CASES = [  # spatial, kernel, strides, pads_low, pads_high, dilations
@@ -57,3 +62,24 @@ def test_running_sums(dtype: str) -> None:
             check(CumSum(axis, exclusive, not exclusive), x)
             check(CumSum(axis, exclusive, exclusive), x)
             check(CumProd(axis, exclusive, exclusive), x)
+
+
+@pytest.mark.parametrize("channels", [1, 8, 19, 40])
+@pytest.mark.parametrize(
+    "n, spatial, kernel, strides, pads, dilations",
+    [
+        (2, (8, 9), (2, 2), (2, 2), (0, 0), (1, 1)), (1, (9, 9), (3, 3), (2, 2), (1, 1), (1, 1)), (3, (7,), (3,), (1,), (1,), (2,)),
+        (2, (4, 5, 6), (2, 3, 2), (1, 2, 2), (0, 1, 0), (1, 1, 1)), (1, (6, 6), (3, 2), (1, 1), (1, 0), (2, 2)),
+    ],
+)  # fmt: skip
+def test_gradients_of_pools(channels: int, n: int, spatial: Any, kernel: Any, strides: Any, pads: Any, dilations: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 3, (n, *spatial, channels)).astype(np.float32)  # many equal maxima: the first one gets all
+    x.reshape(-1)[::17] = np.nan
+    fields = (kernel, strides, pads, pads, dilations)
+    y = MaxPool(*fields, channels_last=True).reference(x)
+    dy = random(rng, *y.shape)
+    for op, arrays in ((MaxPoolGrad(*fields, channels_last=True), (x, y, dy)), (AvgPoolGrad(x.shape, *fields, channels_last=True), (dy,))):
+        params = [param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)]
+        actual = run_node(op(*params), dict(zip(params, arrays, strict=True)))
+        np.testing.assert_allclose(actual, op.reference(*arrays), rtol=1e-5, atol=1e-6)

@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from jumar.base import TensorType, event
-from jumar.ir import Constant, Data, Graph, Node, Param, apply, same_node
+from jumar.ir import Constant, Data, Graph, Node, Op, Param, apply, same_node
 from jumar.operators import (
     ArgMax,
     ArgMin,
     AvgPool,
+    AvgPoolGrad,
     Broadcast,
     Concat,
     Conv,
+    ConvGradInput,
+    ConvGradWeight,
     CumProd,
     CumSum,
     Elementwise,
@@ -34,6 +37,7 @@ from jumar.operators import (
     LogSoftmax,
     LpNorm,
     MaxPool,
+    MaxPoolGrad,
     Pad,
     Reduction,
     Reshape,
@@ -69,7 +73,7 @@ class Layout:
     def _visit(self, node: Node, forms: Forms) -> None:
         if isinstance(node.type, TensorType) and node.type.size:
             handler = next((HANDLERS[c] for c in type(node.op).__mro__ if c in HANDLERS), None)
-            if handler is windowed and not self.channels_last:
+            if handler in (windowed, gradient) and not self.channels_last:
                 handler = None
             if handler is not None and handler(node, forms):
                 return
@@ -193,6 +197,26 @@ def windowed(node: Node, forms: Forms) -> bool:
     x, *rest = node.inputs
     inputs = [forms.get(x, perm), *(forms.get(r, order(r)) for r in rest)]
     forms.hold(node, apply(replace(op, channels_last=True), *inputs, loc=node.loc), perm)
+    forms.counts["channels_last"] += 1
+    return True
+
+
+@handles(ConvGradInput, ConvGradWeight, MaxPoolGrad, AvgPoolGrad)
+def gradient(node: Node, forms: Forms) -> bool:
+    """Gradients of convolutions and pools: channels last; filters and what they receive keep their order."""
+    op = node.op
+    assert isinstance(op, ConvGradInput | ConvGradWeight | MaxPoolGrad | AvgPoolGrad), "listed under these"
+    if op.channels_last:
+        return False
+    images = {ConvGradInput: 1, ConvGradWeight: 2, MaxPoolGrad: 3, AvgPoolGrad: 1}[type(op)]  # inputs that are [n, c, ...]
+    rank = node.inputs[0].rank
+    perm = (0, rank - 1, *range(1, rank - 1))
+    inputs = [forms.get(i, perm if at < images else order(i)) for at, i in enumerate(node.inputs)]
+    if isinstance(op, ConvGradInput | AvgPoolGrad):
+        made: Op = replace(op, channels_last=True, x_shape=spread(op.x_shape, perm))
+    else:
+        made = replace(op, channels_last=True)
+    forms.hold(node, apply(made, *inputs, loc=node.loc), order(node) if isinstance(op, ConvGradWeight) else perm)
     forms.counts["channels_last"] += 1
     return True
 

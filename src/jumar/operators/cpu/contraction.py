@@ -6,19 +6,17 @@ In: a node (MatMul, Conv, or `Fused` around one).  Out: its tasks, by the kind t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
 from jumar.device import Target
 from jumar.ir import Node, apply
 from jumar.operators.attention import Attention
 from jumar.operators.contraction import Conv, MatMul
-from jumar.operators.conv_grad import ConvGradInput, ConvGradWeight
+from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.attention import lower_attention
+from jumar.operators.cpu.channels import between_transposes
 from jumar.operators.cpu.conv import filters_of, geometry_of, lower_conv
 from jumar.operators.cpu.conv_grad_input import gradient_geometry, lower_input_gradient
-from jumar.operators.cpu.conv_grad_weight import lower_weight_gradient
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
@@ -26,8 +24,7 @@ from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
-from jumar.operators.movement import Transpose
-from jumar.operators.schedule import Lowered, Place, Task, Temp, TempPlace, find_schedule, schedule
+from jumar.operators.schedule import Lowered, schedule
 
 WIDEST_PANEL = 32  # columns of the widest tile (AVX-512): runs of columns that fit it fit every machine
 
@@ -45,37 +42,14 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
             group = without_bias(group)
             return lower_channels_last(group, target)
         case Conv() if group.root is node:
-            return lower_channels_first(node, target)
+            return between_transposes(node, target, 1)
         case ConvGradInput(channels_last=True):
             return lower_input_gradient(group, target)
         case ConvGradInput(x_shape=shape) if group.root is node:
-            return lower_channels_first(node, target, {"x_shape": (shape[0], *shape[2:], shape[1])})
+            return between_transposes(node, target, 1, {"x_shape": (shape[0], *shape[2:], shape[1])})
         case Attention():
             return lower_attention(group, target)
     return None
-
-
-@schedule("cpu", ConvGradWeight)
-def lower_weights(node: Node, target: Target) -> Lowered | None:
-    """The tasks of a gradient of filters; channels first between transposes."""
-    assert isinstance(node.op, ConvGradWeight), "registered for it"
-    if node.op.channels_last:
-        return lower_weight_gradient(node, target)
-    x, dy = node.inputs
-    last = (0, *range(2, x.rank), 1)
-    turned = [Transpose(last)(v) for v in (x, dy)]
-    inner = replace(node.op, channels_last=True)(*turned)
-    lowered = [found(t, target) if (found := find_schedule(target.name, t.op)) else None for t in turned]
-    made = lower_weight_gradient(inner, target)
-    if made is None or any(part is None for part in lowered):
-        return None
-    places: dict[Node, Place | TempPlace] = {inner: Place(node)}
-    tasks: list[Task] = []
-    for value, part in zip(turned, lowered, strict=True):
-        assert part is not None, "seen above"
-        places[value] = part.alias or TempPlace(Temp(value.type.nbytes, "channels last"))
-        tasks += part.tasks
-    return Lowered(tuple(replace(t, args=tuple(moved(a, places) if isinstance(a, Place) else a for a in t.args)) for t in (*tasks, *made.tasks)))
 
 
 def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
@@ -89,33 +63,6 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     if found := lower_winograd(group, g, x, filters, target):
         return found
     return lower_conv(group, g, x, filters, target)
-
-
-def lower_channels_first(node: Node, target: Target, fields: Mapping[str, Any] | None = None) -> Lowered | None:
-    """The tasks of a convolution that the layout pass did not reach: between two transposes.   fields: what else differs there."""
-    x, *rest = node.inputs
-    assert isinstance(node.op, Conv | ConvGradInput), "a convolution"
-    last = (0, *range(2, x.rank), 1)
-    turned = Transpose(last)(x)
-    conv = replace(node.op, channels_last=True, **(fields or {}))(turned, *rest)
-    back = Transpose((0, x.rank - 1, *range(1, x.rank - 1)))(conv)
-    lowered = [found(step, target) if (found := find_schedule(target.name, step.op)) else None for step in (turned, conv, back)]
-    first, middle, final = lowered
-    if first is None or middle is None or final is None:
-        return None
-    places: dict[Node, Place | TempPlace] = {
-        turned: first.alias or TempPlace(Temp(turned.type.nbytes, "channels last")),
-        conv: Place(node) if final.alias else TempPlace(Temp(conv.type.nbytes, "channels last")),
-        back: Place(node),
-    }
-    tasks = (*first.tasks, *middle.tasks, *final.tasks)
-    return Lowered(tuple(replace(t, args=tuple(moved(a, places) if isinstance(a, Place) else a for a in t.args)) for t in tasks))
-
-
-def moved(place: Place, places: dict[Node, Place | TempPlace]) -> Place | TempPlace:
-    """A place in terms of where its node really is."""
-    found = places.get(place.node)
-    return place if found is None else replace(found, nbytes_offset=found.nbytes_offset + place.nbytes_offset)
 
 
 def without_bias(group: RootGroup) -> RootGroup:

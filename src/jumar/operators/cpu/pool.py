@@ -21,7 +21,7 @@ from jumar.operators.cpu.expression import compute_dtype, lanes_of, load, masks_
 from jumar.operators.cpu.move import dense
 from jumar.operators.cpu.pointwise import PAIR, fetch, split
 from jumar.operators.cpu.rows_kernel import neutral
-from jumar.operators.pooling import AvgPool, MaxPool, MaxPoolIndices
+from jumar.operators.pooling import AvgPool, MaxPool, MaxPoolIndices, Pool
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, schedule
 
 SPATIAL = 3
@@ -61,7 +61,7 @@ def lower_pool(node: Node, target: Target) -> Lowered | None:
     out = op.out(spatial)
     extra = (1,) * (SPATIAL - len(spatial))
     sizes, outs = (*extra, *spatial), (*extra, *out)
-    tables = [np.array([[0, 1]])] * len(extra) + [_clipped(op, axis, spatial[axis], out[axis]) for axis in range(len(spatial))]
+    tables = [np.array([[0, 1]])] * len(extra) + [clipped(op, axis, spatial[axis], out[axis]) for axis in range(len(spatial))]
     steps = [0] * len(extra) + list(op.dilations)
     cell = c if last else 1  # elements from one cell of the last spatial dimension to the next
     strides = [s * cell for s in dense(sizes)]
@@ -103,7 +103,7 @@ def lower_pool(node: Node, target: Target) -> Lowered | None:
     return Lowered((task,))
 
 
-def _clipped(op: Op, axis: int, size: int, out: int) -> Array:
+def clipped(op: Pool, axis: int, size: int, out: int) -> Array:
     """[out, 2]: the first cell of each window that lies inside, and how many do."""
     first = np.arange(out) * op.strides[axis] - op.pads_low[axis]
     at = first[:, None] + np.arange(op.kernel[axis]) * op.dilations[axis]

@@ -22,7 +22,7 @@ from jumar.ir import Node, constant, param
 from jumar.kernel import Builder, Kernel
 from jumar.operators.contraction import MatMul
 from jumar.operators.cpu.blocking import DEPTH
-from jumar.operators.cpu.contraction import moved
+from jumar.operators.cpu.channels import moved
 from jumar.operators.cpu.expression import compute_dtype
 from jumar.operators.cpu.matmul import lower_matmul, micro_kernels
 from jumar.operators.cpu.microkernel import Tile, micro_kernel, register_tile
