@@ -17,13 +17,16 @@ from typing import ClassVar
 class Loc:
     """Where a node comes from: a line of the user's script, or a node of an imported file.
 
-    `file` is the script or model file, `line` 0 where there are no lines, `name` the node or scope.
+    `file` is the script or model file, `line` 0 where there are no lines, `name` the node or scope, `text` the line.
+    `column`, `end`: the part of `text` that was at work, where it is known.
     """
 
     file: str = ""
     line: int = 0
     name: str = ""
     text: str = ""
+    column: int = 0
+    end: int = 0
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -46,13 +49,21 @@ class StackError(Exception):
     def __str__(self) -> str:
         lines = [f"{type(self).__name__}: [{self.layer}] {self.what}"]
         if self.loc and str(self.loc):
-            lines.append(f"  at {self.loc}")
+            lines += self._place(self.loc)
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         if self.code:
             lines.append(f"  more: jumar explain {self.code}")
         lines += [f"  while {doing}" for doing in self.context]
         return "\n".join(lines)
+
+
+    @staticmethod
+    def _place(loc: Loc) -> list[str]:
+        """Where it was: one line, or the user's line with a caret below."""
+        if loc.end <= loc.column:
+            return [f"  at {loc}"]
+        return [f"  at {loc.file}:{loc.line}", f"      {loc.text}", "      " + " " * loc.column + "^" * (loc.end - loc.column)]
 
 
 class IRError(StackError):

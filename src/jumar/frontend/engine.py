@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, bool_, f32, f64, i32, i64, type_of
+from jumar.base import Array, StackError, bool_, f32, f64, i32, i64, type_of
 from jumar.frontend.tensor import LOCAL, Tensor, wrap
+from jumar.frontend.user import explained
 from jumar.ir import Graph, Node, Op, evaluate, param
 from jumar.ir import apply as apply_node
 from jumar.operators import AvgPool, Contraction, Conv, ConvTranspose, Elementwise, MatMul, MaxPool
@@ -29,7 +30,10 @@ def apply(op: Op, *tensors: Tensor) -> Any:
     recorder = LOCAL.recorder
     if recorder is not None:
         return recorder.apply(op, tensors)
-    result = execute(op, [t.array for t in tensors])
+    try:
+        result = execute(op, [t.array for t in tensors])
+    except StackError as error:
+        raise explained(error)
     return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
 
 

@@ -19,7 +19,7 @@ from jumar.base import Array, Loc, StackError, type_of
 from jumar.frontend.engine import execute
 from jumar.frontend.segment import Segment, segment_of, shape_of
 from jumar.frontend.tensor import LOCAL, Scalar, Tensor, element, pending, wrap
-from jumar.frontend.user import user_loc
+from jumar.frontend.user import explained, user_loc
 from jumar.ir import Get, Node, Op, constant, param
 from jumar.ir import apply as apply_node
 
@@ -136,7 +136,10 @@ class Tape(Recorder):
     """Runs operators at once and keeps their nodes."""
 
     def apply(self, op: Op, tensors: Sequence[Tensor]) -> Any:
-        result = execute(op, [t.array for t in tensors])
+        try:
+            result = execute(op, [t.array for t in tensors])
+        except StackError as error:
+            raise explained(error)
         several = isinstance(result, tuple)
         if getattr(op, "data_dependent", False):
             fresh = tuple(self._fresh(r) for r in (result if several else (result,)))
@@ -211,16 +214,8 @@ class Capture(Recorder):
         try:
             node = apply_node(op, *map(self.node_of, tensors), loc=user_loc())
         except StackError as error:
-            raise self._explained(error)
+            raise explained(error)
         return self.results(node)
-
-    def _explained(self, error: StackError) -> StackError:
-        from jumar.frontend.user import cell_path  # noqa: PLC0415  (only when something went wrong)
-
-        where = cell_path()
-        if where and not any(c.startswith("in cell") for c in error.context):
-            error.context.append(f"in cell {where}")
-        return error
 
     def results(self, node: Node) -> Any:
         if isinstance(node.type, tuple):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import linecache
 import sys
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jumar.base import Loc
+from jumar.base import Loc, StackError
 from jumar.frontend.tensor import LOCAL
 
 _HOME = str(Path(__file__).parents[1]) + "/"
@@ -47,6 +48,39 @@ def user_loc() -> Loc | None:
         name = frame.f_code.co_filename
         loc = _LOCS[key] = Loc(name, frame.f_lineno, "", linecache.getline(name, frame.f_lineno).strip())
     return loc
+
+
+def explained(error: StackError) -> StackError:
+    """The error of an operator, with the user's line, the part of it that was at work, and the cell."""
+    frame = user_frame()
+    if frame is not None and not (error.loc is not None and error.loc.end):
+        error.loc = _exact(frame)
+    where = cell_path()
+    if where and not any(c.startswith("in cell ") for c in error.context):
+        error.context.append(f"in cell {where}")
+    return error
+
+
+def _exact(frame: FrameType) -> Loc:
+    """The place of a frame with its columns; Python 3.10 knows lines only, so the whole line is meant."""
+    code, line = frame.f_code, frame.f_lineno
+    whole = linecache.getline(code.co_filename, line).rstrip("\n")
+    text = whole.strip()
+    if not text:
+        return Loc(code.co_filename, line)
+    indent = len(whole) - len(whole.lstrip())
+    column, end = 0, len(text)
+    if hasattr(code, "co_positions") and frame.f_lasti >= 0:
+        first, last, start, stop = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+        if first == line and start is not None and stop is not None:
+            column = _characters(whole, start) - indent
+            end = _characters(whole, stop) - indent if last == line else len(text)
+    return Loc(code.co_filename, line, "", text, max(0, column), max(1, end))
+
+
+def _characters(text: str, nbytes: int) -> int:
+    """Positions count bytes of UTF-8."""
+    return len(text.encode()[:nbytes].decode(errors="ignore"))
 
 
 def cell_path() -> str:
