@@ -27,7 +27,7 @@ from jumar.operators.reduction import (  # fmt: skip
     ArgMax, ArgMin, CumProd, CumSum, ReduceAll, ReduceAny, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
 )  # fmt: skip
 from jumar.operators.movement import (  # fmt: skip
-    BitCast, Broadcast, Concat, Gather, GatherElements, GatherNd, Iota, Pad, Reshape, ScatterElements, ScatterNd, Slice, Transpose,
+    BitCast, Broadcast, Concat, Gather, GatherElements, GatherGrad, GatherNd, Iota, Pad, Reshape, ScatterElements, ScatterNd, Slice, Transpose,
     broadcast_to, concat, reshape, slice_axis, sum_to, transpose,
 )  # fmt: skip
 from jumar.operators.contraction import Conv, ConvTranspose, Einsum, MatMul
@@ -67,8 +67,8 @@ __all__ = [
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",
     "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
-    "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherNd", "Gelu", "Greater", "greater",
-    "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
+    "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Greater",
+    "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
     "Identity", "ImageDecode", "InstanceNorm", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan", "LayerNorm", "LeakyRelu", "Less", "less",
     "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
     "LstmGrad", "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool",

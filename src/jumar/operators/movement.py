@@ -15,7 +15,7 @@ import numpy as np
 from jumar.base import Array, DType, OpError, TensorType, bool_, dtype_of, f16, f32, i8, i32, i64, u8
 from jumar.ir import Node, Result, Sample, constant, f32t, find_op, sample, tensor
 from jumar.operators.elementwise import Grads, add, cast, convert, div, equal, mul, select
-from jumar.operators.families import Movement, Source, broadcast, normal_axis, numel
+from jumar.operators.families import Composite, Movement, Source, broadcast, normal_axis, numel, wide
 
 
 # ------------------------------------------------------------------------------------------------- the shape changes
@@ -294,15 +294,55 @@ class Gather(Movement):
         return np.take(x, named(self.name, indices, x.shape[self.axis]), self.axis)
 
     def grad(self, x: Node, indices: Node, y: Node, dy: Node) -> Grads:
-        axis = normal_axis(self.name, self.axis, x.rank)
-        if axis != 0:
-            front = (axis, *(i for i in range(x.rank) if i != axis))
-            dy_front = (*range(axis, axis + indices.rank), *range(axis), *range(axis + indices.rank, dy.rank))
-            moved = Gather(0).grad(transpose(x, front), indices, y, transpose(dy, dy_front))[0]
-            assert moved is not None, "gather along the first axis has a gradient"
-            return transpose(moved, tuple(front.index(i) for i in range(x.rank))), None
-        zeros = Broadcast(x.shape)(constant(0, x.dtype))
-        return ScatterNd("add")(zeros, reshape(indices, (*indices.shape, 1)), dy), None
+        return GatherGrad(self.axis, x.shape)(dy, indices), None
+
+
+class GatherGrad(Composite):
+    """What the input of a `Gather` receives: zeros, with dy's slices along `axis` added at the indices.   x_shape: the shape of that input"""
+
+    axis: int
+    x_shape: tuple[int, ...]
+    signature = "dy[...], indices[...] -> dx[*x_shape]"
+    samples = (
+        sample(f32t(2, 2, 4), INDICES, axis=0, x_shape=(3, 4)),
+        sample(f32t(2, 2, 2, 2), INDICES.astype(np.int32), axis=1, x_shape=(2, 3, 2)),
+        sample(f32t(4), np.array(-1), axis=-1, x_shape=(4, 3)),
+        sample(tensor(f16, 3), np.array([4, 0, 0]), axis=0, x_shape=(5,)),
+        sample(f32t(0, 2), np.zeros((0,), np.int64), axis=0, x_shape=(3, 2)),
+    )
+    cann = "aclnnEmbeddingDenseBackward"
+
+    def infer(self, *types: TensorType) -> Result:
+        dy, indices = types
+        check_indices(self.name, indices)
+        axis = normal_axis(self.name, self.axis, len(self.x_shape))
+        expected = (*self.x_shape[:axis], *indices.shape, *self.x_shape[axis + 1 :])
+        if dy.shape != expected or self.x_shape[axis] < 0:
+            raise OpError(f"gather_grad: dy must be {list(expected)}, slices of {list(self.x_shape)}, got {dy}", code="gather-shapes")
+        return dy.with_shape(self.x_shape)
+
+    def reference(self, *arrays: Array) -> Array:
+        dy, indices = arrays
+        axis = normal_axis(self.name, self.axis, len(self.x_shape))
+        dx = np.zeros(self.x_shape, wide(dy).dtype)
+        place = named(self.name, indices, self.x_shape[axis])
+        index: tuple[Any, ...] = (*(slice(None),) * axis, place)
+        np.add.at(dx, index, wide(dy))
+        return dx.astype(dy.dtype)
+
+    def decompose(self, *inputs: Node) -> Node:
+        """A scatter along the first dimension, to which the axis is brought."""
+        dy, indices = inputs
+        axis, rank = normal_axis(self.name, self.axis, len(self.x_shape)), len(self.x_shape)
+        front = (axis, *(i for i in range(rank) if i != axis))
+        last = axis + indices.rank
+        slices = transpose(dy, (*range(axis, last), *range(axis), *range(last, dy.rank)))
+        zeros = Broadcast(tuple(self.x_shape[i] for i in front))(constant(0, dy.dtype))
+        dx = ScatterNd("add")(zeros, reshape(indices, (*indices.shape, 1)), slices)
+        return transpose(dx, tuple(front.index(i) for i in range(rank)))
+
+    def grad(self, dy: Node, indices: Node, dx: Node, ddx: Node) -> Grads:
+        return Gather(self.axis)(ddx, indices), None
 
 
 class GatherElements(Movement):
