@@ -82,7 +82,9 @@ class RuntimeFault(StackError):
     layer = "runtime"
 
 
-class OpError(StackError):
+class OpError(StackError, ValueError, TypeError):
+    """An operator that its inputs do not fit.   A ValueError and a TypeError too: MindSpore raises the one for shapes, the other for element types."""
+
     layer = "operators"
 
 

@@ -66,6 +66,8 @@ def _values_fit(what: str) -> Iterator[None]:
     """What NumPy says about values that an operator cannot take, as an error of ours."""
     try:
         yield
+    except StackError:
+        raise
     except (ValueError, IndexError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         raise OpError(f"{what}: values must fit the operators that get them, got {type(error).__name__}: {error}", code="values") from error
 
