@@ -84,6 +84,8 @@ _FACES = {  # where each name lives: module -> its names
         "set_enc_key set_enc_mode"
     ),
     "utils": "from_dlpack run_check to_dlpack",
+    "tools.alias": "as_mindspore",
+    "tools.notebook": "load_ipython_extension",
     "_c_expression": "_reuse_data_ptr frombuffer",
 }  # fmt: skip
 _PLACES: dict[str, tuple[str, str]] = {"dtype": ("common.dtype", ""), "export": ("train", "export")}

@@ -29,6 +29,7 @@ __all__ = [
 GRAPH_MODE, PYNATIVE_MODE = 0, 1
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 DEBUG, RELEASE = 1, 0
+_FORCED: int | None = None
 MODE = PYNATIVE_MODE  # cells look here at every call: a module-level name is the cheapest look-up there is
 
 TARGETS = ("CPU", "GPU", "Ascend", "Davinci")
@@ -74,7 +75,14 @@ def _mode(key: str, value: int) -> int:
 
 def _set_mode(value: int) -> None:
     global MODE  # noqa: PLW0603  (see MODE)
-    MODE = value
+    MODE = value if _FORCED is None else _FORCED
+
+
+def force_mode(name: str) -> None:
+    """From now on this mode, graph or pynative, whatever scripts set: `jumar run --mode`."""
+    global _FORCED  # noqa: PLW0603  (a switch of the whole process)
+    _FORCED = {"graph": GRAPH_MODE, "pynative": PYNATIVE_MODE}[name]
+    _set_mode(_FORCED)
 
 
 def _target(key: str, value: str) -> str:

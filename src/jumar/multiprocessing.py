@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing as _multiprocessing
+import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
-from multiprocessing import Process as Process
-from multiprocessing.pool import Pool as Pool
 
-__all__ = [*_multiprocessing.__all__]  # type: ignore[attr-defined]
+__all__ = [name for name in _python.__all__]  # type: ignore[attr-defined]  # noqa: C416

@@ -23,6 +23,7 @@ except KeyboardInterrupt:
     raise SystemExit(130) from None
 
 COMMANDS = {  # name: (module, one line for --help)
+    "run": ("jumar.tools.run_script", "Run a Python script that imports mindspore."),
     "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
     "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),

@@ -1,0 +1,119 @@
+"""`import mindspore` gives Jumar: an import hook, and the answer to who asks for the installed version.
+
+In: `as_mindspore()`, called before anything imports mindspore.  Out: `mindspore` and `mindspore.a.b` are the modules `jumar` and `jumar.a.b` themselves,
+so that an object has one class whichever name it was reached by.  `jumar run` and `%load_ext jumar` call it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jumar
+from jumar.base import ToolError
+
+NAME = "mindspore"
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives the module of ours instead of a new one."""
+
+    def __init__(self, real: str) -> None:
+        self.real = real
+        self.own: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.real)
+        self.own = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.own  # importlib has put the alias's there, and submodules are looked for by it
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds mindspore's modules among ours."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != NAME and not fullname.startswith(f"{NAME}."):
+            return None
+        real = "jumar" + fullname.removeprefix(NAME)
+        try:
+            found = importlib.util.find_spec(real)
+        except ModuleNotFoundError:  # its parent is a module without submodules
+            return None
+        if found is None:
+            return None
+        spec = importlib.machinery.ModuleSpec(fullname, _Loader(real), origin=found.origin)
+        if found.submodule_search_locations is not None:
+            spec.submodule_search_locations = list(found.submodule_search_locations)
+        return spec
+
+    @staticmethod
+    def find_distributions(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+        """For `importlib.metadata.version("mindspore")`."""
+        name = getattr(context, "name", None)
+        if name is None or str(name).lower() == NAME:
+            yield _Distribution()
+
+    @staticmethod
+    def invalidate_caches() -> None:
+        """Nothing is kept."""
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """An installed mindspore, as far as its version."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {jumar.MINDSPORE_VERSION}\nSummary: its API, by Jumar {jumar.VERSION}\n"
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(jumar.__file__).parent / path
+
+
+def is_on() -> bool:
+    """Whether `import mindspore` gives Jumar."""
+    return any(isinstance(f, Finder) for f in sys.meta_path)
+
+
+def as_mindspore() -> None:
+    """From now on `import mindspore` gives Jumar; a second time does nothing."""
+    if is_on():
+        return
+    there = sys.modules.get(NAME)
+    if there is not None and there is not jumar:
+        raise ToolError(
+            f"as_mindspore: mindspore must not be imported yet, got {getattr(there, '__file__', there)}",
+            hint="call it before the first import of mindspore, or start the script with `jumar run`",
+            code="alias-late",
+        )
+    sys.meta_path.insert(0, Finder())
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """A hint for a module of mindspore's that is not here; empty for any other."""
+    name = error.name or ""
+    if name != NAME and not name.startswith(f"{NAME}."):
+        return ""
+    near = _nearest(name.split(".")[1:])
+    return f"Jumar {jumar.VERSION} has no such module yet{f'; did you mean {near}?' if near else ''} (docs/names.md lists what there is)"
+
+
+def _nearest(parts: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  (only for an error)
+
+    first = next(iter(parts), "")
+    close = get_close_matches(first, sorted(jumar.ROOMS), n=1, cutoff=0.6)
+    return f"{NAME}.{close[0]}" if close and close[0] != first else ""
