@@ -34,6 +34,7 @@ from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp
 from jumar.operators.windows import split_channels
 
 POSITIONS = 256  # of a block
+LEAST_POSITIONS = 128  # of a part
 PARTS_NBYTES = 8 << 20  # of all sums together, at most
 
 
@@ -160,13 +161,13 @@ def choose_cut(g: Geometry, tile: Tile, target: Target) -> Cut:
     memory = g.rows * (g.channels + g.filters) * size
     while cut.chunks < wanted:
         nbytes = 2 * cut.parts * cut.part_size * size
-        if nbytes <= min(PARTS_NBYTES, memory) and g.rows >= 4 * cut.parts * cut.block:
+        if nbytes <= min(PARTS_NBYTES, memory) and g.rows >= 2 * cut.parts * LEAST_POSITIONS:
             cut = replace(cut, parts=2 * cut.parts)
         elif cut.panel_block > 1:
             cut = replace(cut, panel_block=-(-cut.panel_block // 2))
         elif cut.tap_block > 1:
             cut = replace(cut, tap_block=-(-cut.tap_block // 2))
-        elif g.rows >= 2 * cut.parts * cut.block and nbytes <= 4 * PARTS_NBYTES:
+        elif g.rows >= 2 * cut.parts * LEAST_POSITIONS and nbytes <= 4 * PARTS_NBYTES:
             cut = replace(cut, parts=2 * cut.parts)
         else:
             break
@@ -196,7 +197,7 @@ def _sums_task(g: Geometry, pitch: int, cut: Cut, tile: Tile, x: TaskArg, dy: Ta
     )  # fmt: skip
     args: tuple[TaskArg, ...] = (
         outer_kernel(tile), outer_kernel(tile.with_rows(height)), x, dy, sums, Packed(zeros, "zeros"),
-        Packed(outer, "outer"), Packed(inner, "inner"), *numbers,
+        Packed(outer, "outer"), Packed(np.ascontiguousarray(inner.T), "inner"), *numbers,
     )  # fmt: skip
     scratch = 8 * g.taps * cut.block + tile.dtype.nbytes * cut.block * tile.columns
     nbytes = g.rows * (g.channels + g.filters) * tile.dtype.nbytes + sums.temp.nbytes
@@ -234,20 +235,16 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
     with k.loop(begin, end, n["block"]) as start:
         count = k.minimum(n["block"], end - start)
         add = k.select(start > begin, k.index(1), k.index(0))
-        outer_at, inner_at = k.var(quotient(k, start, n["inner"])), k.var(modulo(k, start, n["inner"]))
-        with k.loop(0, count) as m:
-            above_row = k.offset(outer_table, outer_at.get() * n["outer_taps"])
-            beside_row = k.offset(inner_table, inner_at.get() * n["inner_taps"])
-            with k.loop(0, n["outer_taps"]) as u:
-                above = k.load(above_row, u)
-                with k.loop(0, n["inner_taps"]) as v:
-                    at = above + k.load(beside_row, v)
-                    pointer = k.select(at < 0, zeros, k.offset(cells, at))
-                    k.store_pointer(pointer, table, (u * n["inner_taps"] + v) * n["block"] + m)
-            inner_at.set(inner_at.get() + 1)
-            with k.when(inner_at.get() == n["inner"]):
-                inner_at.set(0)
-                outer_at.set(outer_at.get() + 1)
+        first_row, last_row = quotient(k, start, n["inner"]), quotient(k, start + count - 1, n["inner"])
+        with k.loop(first_tap, last_tap) as tap:
+            u, beside = quotient(k, tap, n["inner_taps"]), k.offset(inner_table, modulo(k, tap, n["inner_taps"]) * n["inner"])
+            pointers = k.offset(table, tap * n["block"] - start)
+            with k.loop(first_row, last_row + 1) as row:
+                above = k.load(outer_table, row * n["outer_taps"] + u)
+                before = row * n["inner"]
+                with k.loop(k.maximum(start - before, 0), k.minimum(start + count - before, n["inner"])) as i:
+                    at = above + k.load(beside, i)
+                    k.store_pointer(k.select(at < 0, zeros, k.offset(cells, at)), pointers, before + i)
         with k.loop(first_panel, last_panel) as panel:
             source = k.offset(dy, start * n["dy_pitch"] + group * n["filters"] + panel * columns)
             if partial:
