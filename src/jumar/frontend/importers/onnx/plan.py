@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jumar.base import Array, IRError, OpError, TensorType, type_of
+from jumar.base import Array, IRError, OpError, StackError, TensorType, type_of
 from jumar.frontend.importers.onnx.value import as_array
 from jumar.ir import Graph, Op, check_inputs, interpret
 
