@@ -62,7 +62,8 @@ _FACES = {  # where each name lives: module -> its names
         "max_memory_allocated max_memory_reserved memory_allocated memory_reserved memory_stats memory_summary reset_max_memory_allocated "
         "reset_max_memory_reserved reset_peak_memory_stats set_cpu_affinity set_cur_stream set_kernel_launch_group set_memory synchronize"
     ),
-    "ops": "constexpr from_numpy get_grad grad is_tensor jacfwd jacrev jvp value_and_grad vjp vmap",
+    "ops": "constexpr from_numpy is_tensor",
+    "frontend.grad": "get_grad grad jacfwd jacrev jvp value_and_grad vjp vmap",
     "profiler": "EnvProfiler Profiler",
     "parallel": (
         "Layout build_searched_strategy get_algo_parameters load_distributed_checkpoint load_segmented_checkpoints merge_pipeline_strategys "

@@ -464,6 +464,20 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
     return stack(list(parts), axis)
 
 
+def get_grad(gradients: Any, identifier: Any) -> Tensor:
+    """One gradient of those that `grad(..., return_ids=True)` gave, by the position of an argument, or by a Parameter or its name."""
+    wanted = identifier if isinstance(identifier, int | str) else identifier.name
+    stack = [gradients]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], int | str) and isinstance(found[1], Tensor):
+            if found[0] == wanted and type(found[0]) is type(wanted):
+                return found[1]
+        elif isinstance(found, tuple | list):
+            stack += found
+    raise ImportFault(f"get_grad: gradient of {wanted!r} must be among those given", hint="ask for it with return_ids=True", code="gradient-missing")
+
+
 class GradOperation:
     """MindSpore's older form: `GradOperation(get_all, get_by_list, sens_param)(fn, weights)(*inputs)`."""
 
