@@ -1,7 +1,7 @@
 """Normalisations: by batch, layer, group and instance.
 
-In: [n, c, ...].  Out: the same shape.  Statistics and parameters are float32 whatever the input is.  `momentum` of BatchNorm is what is kept: running = momentum *
-running + (1 - momentum) * batch, and the running variance is of the unbiased one.
+In: [n, c, ...].  Out: the same shape.  Statistics and parameters are float32 whatever the input is.  `momentum` of BatchNorm is what is kept:
+running = momentum * running + (1 - momentum) * batch, and the running variance is of the unbiased one.
 """
 
 from __future__ import annotations

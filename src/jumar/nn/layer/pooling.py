@@ -1,6 +1,7 @@
 """Pools: largest elements, means and norms of windows, and of as many cells as the result shall have.
 
-In: [n, c, *spatial], or [c, *spatial].  Out: the same with fewer cells.  `same` pads so that the result has ceil(size / stride) cells; `pad` pads as it is told.
+In: [n, c, *spatial], or [c, *spatial].  Out: the same with fewer cells.  `same` pads so that the result has ceil(size / stride) cells;
+`pad` pads as it is told.
 """
 
 from __future__ import annotations
