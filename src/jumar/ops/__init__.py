@@ -12,8 +12,10 @@ from jumar.frontend.tensor import Tensor, active
 from jumar.ops import (
     activation,
     arithmetic,
+    attention,
     convolution,
     creation,
+    decompose,
     image,
     linalg,
     loss,
@@ -23,11 +25,12 @@ from jumar.ops import (
     ordering,
     places,
     pooling,
+    random,
     reduction,
 )
 from jumar.ops.operands import lenient, missing, public
 
-globals().update(public(arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss, convolution, pooling, image, normalization))
+globals().update(public(arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss, convolution, pooling, image, normalization, random, attention, decompose))
 
 cast = lenient(arithmetic.to_type)
 median = lenient(ordering.median_pair)
@@ -35,7 +38,8 @@ scatter_add = places.scatter_rows_add
 stop_gradient = arithmetic.stop_gradient
 index_add = lenient(places.index_add_rows)
 index_put = lenient(places.index_put)
-__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in ("annotations", "Any", "active", "public", "missing", "lenient"))
+_PRIVATE = ("annotations", "Any", "active", "public", "missing", "lenient")
+__all__ = [n for n in sorted(globals()) if not n.startswith("_") and n not in _PRIVATE]
 
 
 def __getattr__(name: str) -> Any:

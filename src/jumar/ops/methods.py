@@ -13,7 +13,7 @@ import numpy as np
 from jumar import operators as o
 from jumar.frontend import dtype as types
 from jumar.frontend.dtype import Type, as_type
-from jumar.ops import activation, arithmetic, creation, indexing, linalg, movement, ordering, places, reduction
+from jumar.ops import activation, arithmetic, creation, indexing, linalg, movement, ordering, places, random, reduction
 from jumar.ops.operands import F32, Tensor, apply, as_tensor, cast, lenient, numpy_dtype, wrap
 
 a, r, s, g = arithmetic, reduction, movement, places
@@ -413,13 +413,30 @@ METHODS: dict[str, Any] = {
     "register_hook": hook_unavailable,
 }  # fmt: skip
 # functions that are methods under their own names
-_SAME = ["abs", "absolute", "acos", "acosh", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "deg2rad", "eq", "erf", "erfc", "exp", "exp2", "expm1", "fix", "float_power", "floor", "frac", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "invert", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "ldexp", "le", "lerp", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "maximum", "minimum", "nan_to_num", "ne", "neg", "negative", "not_equal", "positive", "rad2deg", "reciprocal", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xdivy", "xlogy", "inv", "approximate_equal"]
+_SAME = [
+    "abs", "absolute", "acos", "acosh", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "ceil", "copysign", "cos", "cosh", "deg2rad", "eq", "erf", "erfc", "exp", "exp2", "expm1", "fix", "float_power",
+    "floor", "frac", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "invert", "isclose", "isfinite", "isinf", "isnan",
+    "isneginf", "isposinf", "ldexp", "le", "lerp", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "maximum", "minimum", "nan_to_num", "ne", "neg",
+    "negative", "not_equal", "positive", "rad2deg", "reciprocal", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+    "square", "tan", "tanh", "trunc", "xdivy", "xlogy", "inv", "approximate_equal",
+]  # fmt: skip
 # methods that exist with a _ behind, too
-_IN_PLACE = ["abs", "add", "addmm", "baddbmm", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "clamp", "clip", "cos", "cumsum", "div", "divide", "eq", "erf", "exp", "expm1", "floor", "floor_divide", "frac", "index_add", "index_copy", "index_fill", "index_put", "lerp", "log", "log1p", "log2", "log10", "logical_and", "logical_not", "logical_or", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "reciprocal", "relu", "remainder", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sqrt", "square", "sub", "subtract", "tan", "tanh", "tril", "triu", "trunc", "addcdiv", "addcmul", "fmod", "hardshrink", "maximum", "minimum", "true_divide"]
+_IN_PLACE = [
+    "abs", "add", "addmm", "baddbmm", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "clamp", "clip", "cos", "cumsum", "div",
+    "divide", "eq", "erf", "exp", "expm1", "floor", "floor_divide", "frac", "index_add", "index_copy", "index_fill", "index_put",
+    "lerp", "log", "log1p", "log2", "log10", "logical_and", "logical_not", "logical_or", "masked_scatter", "mul", "multiply",
+    "nan_to_num", "neg", "reciprocal", "relu", "remainder", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin",
+    "sqrt", "square", "sub", "subtract", "tan", "tanh", "tril", "triu", "trunc", "addcdiv", "addcmul", "fmod", "hardshrink", "maximum",
+    "minimum", "true_divide",
+]  # fmt: skip
 
 
 def install() -> None:
     """Hangs everything on Tensor."""
+    METHODS.update(random.METHODS)
     for name in _SAME:
         METHODS.setdefault(name, getattr(arithmetic, name))
     for name in _IN_PLACE:
