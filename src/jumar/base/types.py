@@ -120,18 +120,18 @@ class TensorType:
     def rank(self) -> int:
         return len(self.shape)
 
-    @property
+    @cached_property
     def dims(self) -> tuple[int, ...]:
         """The shape as numbers; a free dimension here is our bug, since graphs are compiled for the dims met."""
         if self.free:
             raise StackError(f"type: dims of {self} must be numbers, got free {', '.join(self.free)}", code="dims-free")
         return self.shape  # type: ignore[return-value]
 
-    @property
+    @cached_property
     def free(self) -> tuple[str, ...]:
         return tuple(d for d in self.shape if isinstance(d, str))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.dims)
@@ -139,6 +139,13 @@ class TensorType:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.nbytes
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.shape, self.dtype))
 
     def with_shape(self, shape: Iterable[Dim]) -> TensorType:
         return TensorType(tuple(shape), self.dtype)
