@@ -285,6 +285,11 @@ def get_jit_config() -> dict[str, Any]:
     return dict(_VALUES["jit_config"])
 
 
+def _get_mode() -> int:
+    """The mode."""
+    return MODE
+
+
 def is_graph_mode() -> bool:
     """Whether cells are captured."""
     return MODE == GRAPH_MODE

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from jumar.boost import grad_accumulation
+from jumar.boost.grad_accumulation import GradientAccumulation
 
-__all__ = ["grad_accumulation"]
+__all__ = ["GradientAccumulation", "grad_accumulation"]
