@@ -16,11 +16,11 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from jumar.version import MINDSPORE_VERSION, VERSION
+
 if TYPE_CHECKING:
     from jumar.frontend import load
 
-VERSION = "0.1.0"
-MINDSPORE_VERSION = "2.10.0"  # whose API this is; scripts ask for `mindspore.__version__`
 
 _ROOMS = (
     "amp common communication context dataset experimental hal log mindrecord mint multiprocessing nn numpy ops parallel profiler train utils "
@@ -103,7 +103,7 @@ __all__ = ["VERSION", "load"]
 
 def __getattr__(name: str) -> Any:
     """Finds a name of the public face and keeps it."""
-    if name == "__version__":  # a script that asks `mindspore.__version__` wants to know whose API this is
+    if name == "__version__":  # a script that asks for `mindspore.__version__` wants to know whose API this is
         return MINDSPORE_VERSION if sys.modules.get("mindspore") is sys.modules[__name__] else VERSION
     module, attribute = _PLACES.get(name) or ((name, "") if name in ROOMS else ("", ""))
     if not module or (name.startswith("__") and name.endswith("__")):

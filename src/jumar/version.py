@@ -1,7 +1,4 @@
-"""`mindspore.version.version`: the version of MindSpore whose API this is."""
+"""Versions: Jumar's own, and MindSpore's whose API this is (`mindspore.version.version`)."""
 
-from __future__ import annotations
-
-import jumar
-
-version = jumar.MINDSPORE_VERSION
+VERSION = "0.1.0"
+MINDSPORE_VERSION = version = "2.10.0"

@@ -11,16 +11,18 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import jumar
-from jumar.base import ToolError
+from jumar.base import ToolError, nearest
+from jumar.version import MINDSPORE_VERSION, VERSION
 
 NAME = "mindspore"
+_HOME = Path(__file__).parents[1]
 
 
 class _Loader(importlib.abc.Loader):
@@ -77,10 +79,10 @@ class _Distribution(importlib.metadata.Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
             return None
-        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {jumar.MINDSPORE_VERSION}\nSummary: its API, by Jumar {jumar.VERSION}\n"
+        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {MINDSPORE_VERSION}\nSummary: its API, by Jumar {VERSION}\n"
 
     def locate_file(self, path: Any) -> Any:
-        return Path(jumar.__file__).parent / path
+        return _HOME / path
 
 
 def is_on() -> bool:
@@ -93,7 +95,7 @@ def as_mindspore() -> None:
     if is_on():
         return
     there = sys.modules.get(NAME)
-    if there is not None and there is not jumar:
+    if there is not None and there is not sys.modules["jumar"]:
         raise ToolError(
             f"as_mindspore: mindspore must not be imported yet, got {getattr(there, '__file__', there)}",
             hint="call it before the first import of mindspore, or start the script with `jumar run`",
@@ -107,13 +109,7 @@ def missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
     if name != NAME and not name.startswith(f"{NAME}."):
         return ""
-    near = _nearest(name.split(".")[1:])
-    return f"Jumar {jumar.VERSION} has no such module yet{f'; did you mean {near}?' if near else ''} (docs/names.md lists what there is)"
-
-
-def _nearest(parts: Iterable[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  (only for an error)
-
-    first = next(iter(parts), "")
-    close = get_close_matches(first, sorted(jumar.ROOMS), n=1, cutoff=0.6)
-    return f"{NAME}.{close[0]}" if close and close[0] != first else ""
+    known = [m.name for m in pkgutil.iter_modules([str(_HOME)])]
+    first = name.split(".")[1] if "." in name else ""
+    hint = "" if first in known else nearest(first, known)
+    return f"Jumar {VERSION} has no such module yet{f'; {hint}' if hint else ''} (docs/names.md lists what there is)"
