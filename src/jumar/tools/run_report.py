@@ -10,9 +10,10 @@ import resource
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jumar.base.trace import Recording
+if TYPE_CHECKING:
+    from jumar.base.trace import Recording
 
 SCHEMA = "jumar-run/1"
 _STAGES = {"data": "loading data", "compile": "compiling", "load": "loading compiled graphs from the cache"}  # spans that are told apart
