@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
 
 from jumar.version import MINDSPORE_VERSION, VERSION
 
+TYPE_CHECKING = False  # type checkers know the name; importing `typing` for it takes ten times as long as all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     from jumar.frontend import load
 
 

@@ -11,7 +11,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
-import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -109,7 +108,7 @@ def missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
     if name != NAME and not name.startswith(f"{NAME}."):
         return ""
-    known = [m.name for m in pkgutil.iter_modules([str(_HOME)])]
+    known: frozenset[str] = sys.modules["jumar"].ROOMS  # type: ignore[attr-defined]
     first = name.split(".")[1] if "." in name else ""
-    hint = "" if first in known else nearest(first, known)
+    hint = "" if first in known else nearest(first, list(known))
     return f"Jumar {VERSION} has no such module yet{f'; {hint}' if hint else ''} (docs/names.md lists what there is)"
