@@ -52,4 +52,5 @@ def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) ->
 
 def data_sink(fn: Any, dataset: Any, sink_size: int = 1, jit_config: Any = None, input_signature: Any = None) -> Any:
     """Not on this device, as in MindSpore on CPU."""
-    raise UnsupportedError("data_sink: supports Ascend and GPU, got a host that feeds steps itself", hint="for row in dataset: fn(*row)", code="train-unsupported")
+    hint = "for row in dataset: fn(*row)"
+    raise UnsupportedError("data_sink: supports Ascend and GPU, got a host that feeds steps itself", hint=hint, code="train-unsupported")

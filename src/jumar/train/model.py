@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from jumar import amp, nn
+from jumar.context import ParallelMode
 from jumar.frontend import Tensor
-from jumar.parallel import ParallelMode
-from jumar.train.callback import ModelCheckpoint, ProgressBar, RunContext, _CallbackManager, _InternalCallbackParam
-from jumar.train.callback._callback import as_list
+from jumar.train.callback import ModelCheckpoint, ProgressBar, RunContext
+from jumar.train.callback._callback import CallbackManager, InternalCallbackParam, as_list
 from jumar.train.dataset_helper import DatasetHelper
 from jumar.train.errors import ArgumentFault, KindFault, TrainError, UnsupportedError, check_count, check_kind
 from jumar.train.metrics import Loss, get_metrics
@@ -56,7 +56,7 @@ class Model:
         self._metric_fns = get_metrics(metrics)
         self._eval_network, self._eval_indexes = self._build_eval_network(eval_network, eval_indexes)
         self._predict_network = network
-        self._in_training: bool | None = None
+        self._mode: tuple[int, bool] | None = None
         self._current_epoch_num = self._current_step_num = 0
 
     def _build_train_network(self, options: dict[str, Any]) -> Any:
@@ -95,16 +95,16 @@ class Model:
 
     def _set_train(self, network: Any, mode: bool) -> None:
         """Only on change: cells in another mode are captured anew."""
-        if self._in_training is not mode:
+        if self._mode != (id(network), mode):
             network.set_train(mode)
-            self._in_training = mode
+            self._mode = (id(network), mode)
 
     # ------------------------------------------------------------------ training
     def train(
         self, epoch: int, train_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0,
         *, resume: str | None = None,
     ) -> None:  # fmt: skip
-        """Trains until `epoch` epochs are done.   callbacks: one or a list.   dataset_sink_mode, sink_size: accepted; steps are the same, as on MindSpore's CPU.
+        """Trains until `epoch` epochs are done.   callbacks: one or a list.   dataset_sink_mode: accepted; steps are the same, as on MindSpore's CPU.
 
         resume: a folder; the state is saved there, and a run that finds one goes on with the same bits (see `Resume`).
         """
@@ -146,7 +146,7 @@ class Model:
         listed = [c for c in params.list_callback if not isinstance(c, Resume)]
         resumes = [c for c in params.list_callback if isinstance(c, Resume)] or ([Resume(resume)] if resume is not None else [])
         try:
-            with _CallbackManager([ProgressBar(), *listed, *resumes]) as manager:
+            with CallbackManager([ProgressBar(), *listed, *resumes]) as manager:
                 self._epochs(params, manager, epoch, initial_epoch, valid, frequency)
         except BaseException:
             for callback in listed:
@@ -157,7 +157,7 @@ class Model:
             SAVER.wait()
 
     def _parameters(self, mode: str, callbacks: Any) -> Any:
-        params = _InternalCallbackParam()
+        params = InternalCallbackParam()
         params.update(
             mode=mode, cur_step_num=0, list_callback=as_list(callbacks), network=self._network, parallel_mode=ParallelMode.STAND_ALONE, device_number=1
         )
@@ -166,7 +166,7 @@ class Model:
     def _epochs(self, params: Any, manager: Any, epoch: int, initial_epoch: int, valid: Any, frequency: int | Sequence[int]) -> None:
         dataset = params.train_dataset
         context = RunContext(params)
-        self._in_training = None
+        self._mode = None
         self._set_train(self._train_network, True)
         manager.call("on_train_begin", context)
         first = params.get("resume_epoch", initial_epoch)  # Resume has found a state
@@ -218,7 +218,7 @@ class Model:
             raise ArgumentFault("Model.eval: metrics of the Model must be given, got none", code="train-argument")
         params = self._parameters("eval", callbacks)
         params.update(eval_network=self._eval_network, valid_dataset=valid_dataset, batch_num=valid_dataset.get_dataset_size())
-        with _CallbackManager(callbacks) as manager:
+        with CallbackManager(callbacks) as manager:
             return self._evaluate(params, manager, valid_dataset, None)
 
     def _eval_in_fit(self, params: Any, manager: Any, valid: Any) -> None:
@@ -228,7 +228,7 @@ class Model:
         seen = [c for c in manager._callbacks if not type(c).__module__.startswith("jumar.") or type(c).__name__ in _IN_EVAL_OF_FIT]
         loss = Loss()
         # not entered again: they are in use
-        self._evaluate(params, _CallbackManager(seen), valid, loss if self._eval_indexes is not None else None)
+        self._evaluate(params, CallbackManager(seen), valid, loss if self._eval_indexes is not None else None)
         params.update(kept)
 
     def _evaluate(self, params: Any, manager: Any, dataset: Any, loss: Loss | None) -> dict[str, Any]:
@@ -239,7 +239,6 @@ class Model:
         params.dataset_sink_mode = False
         manager.call("on_eval_begin", context)
         self._set_train(self._eval_network, False)
-        self._eval_network.set_train(False)
         helper = DatasetHelper(dataset, False, -1, 1)
         try:
             manager.call("on_eval_epoch_begin", context)

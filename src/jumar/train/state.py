@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, event, nearest
-from jumar.dataset import Position
+from jumar.dataset.pipeline import Position
 from jumar.frontend import Tensor, wrap
 from jumar.frontend.random import DEFAULT, Generator
 from jumar.train.callback import Callback
@@ -283,11 +283,20 @@ class Resume(Callback):
 
     def on_train_step_end(self, run_context: Any) -> None:
         params = run_context.original_args()
-        if params.cur_step_num - self._saved >= self.save_steps:
+        due = params.cur_step_num - self._saved >= self.save_steps
+        if run_context.get_stop_requested() or (due and params.cur_step_num % params.batch_num):
             self._save(params, done=False)
 
+    def on_train_epoch_end(self, run_context: Any) -> None:
+        """The state after an epoch's last step waits for the other callbacks' end of epoch, which may change the learning rate."""
+        params = run_context.original_args()
+        if params.cur_step_num - self._saved >= self.save_steps:
+            self._save(params, done=True)
+
     def on_train_end(self, run_context: Any) -> None:
-        self._save(run_context.original_args(), done=not run_context.get_stop_requested())
+        params = run_context.original_args()
+        if self._saved != params.cur_step_num:
+            self._save(params, done=True)
         SAVER.wait()
 
     def _save(self, params: Any, *, done: bool) -> None:
