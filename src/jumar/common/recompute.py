@@ -1,13 +1,13 @@
 """`recompute(block, *args)`: in MindSpore a block whose inner values are computed again in the backward pass, to save memory.
 
-In: a block and its arguments.  Out: its result.  The numbers are the same; what the backward pass keeps is the compiler's choice here.
+In: a block and its arguments.  Out: its result (frontend/recompute.py).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from jumar.base import event
+from jumar.frontend.recompute import recomputed
 
 
 def recompute(
@@ -17,5 +17,5 @@ def recompute(
     """The block's result."""
     if not callable(block):
         raise TypeError(f"recompute: block must be a cell or a function, got {type(block).__name__}")
-    event("recompute", block=type(block).__name__, effect="values are kept, not computed again")
-    return block(*args, **kwargs)
+    parameters = list(block.get_parameters()) if hasattr(block, "get_parameters") else []
+    return recomputed(block, args, kwargs, parameters)

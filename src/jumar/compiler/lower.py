@@ -17,7 +17,7 @@ from jumar.compiler.passes.decompose import decomposed
 from jumar.device import Target
 from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node, topological
 from jumar.kernel import Kernel
-from jumar.operators import Concat, Fused, Identity, Lowered, Place, Reshape, Task, Temp, TempPlace, find_schedule
+from jumar.operators import After, Concat, Fused, Identity, Lowered, Place, Reshape, Task, Temp, TempPlace, find_schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class _Lowerer:
             self._take(node, lowered)
             return node
         match node.op:
-            case Reshape() | Identity():
+            case Reshape() | Identity() | After():
                 self._take(node, Lowered(alias=Place(node.inputs[0])))
                 return node
             case Fused(body=body):

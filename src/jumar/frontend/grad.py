@@ -17,9 +17,9 @@ from jumar.frontend.capture import Captured
 from jumar.frontend.engine import apply
 from jumar.frontend.recorder import Recorder, Tape, activated
 from jumar.frontend.tensor import LOCAL, Tensor, wrap
-from jumar.ir import Node
+from jumar.ir import Node, constant
 from jumar.ir import apply as apply_node
-from jumar.operators import Broadcast, Identity, Opaque, StopGradient, broadcast_to, number
+from jumar.operators import Identity, Opaque, StopGradient, broadcast_to
 
 Positions = int | tuple[int, ...] | None
 
@@ -163,7 +163,7 @@ def _fitted(recorder: Recorder, seed: Tensor, node: Node) -> Node:
 
 
 def _zeros(type_: TensorType) -> Node:
-    return apply_node(Broadcast(type_.dims), number(0, type_.dtype))
+    return broadcast_to(constant(0, type_.dtype), type_.dims)
 
 
 class _Calls(dict[Node, Any]):
@@ -277,7 +277,7 @@ def call_with_bprop(cell: Any, args: Sequence[Any], kwargs: Any, run: Callable[.
     outputs = tensors_in(result)
 
     def backward(*douts: Tensor) -> list[Tensor | None]:
-        given = douts[0] if isinstance(result, Tensor) else _refilled(result, douts)
+        given = douts[0] if isinstance(result, Tensor) else refilled(result, douts)
         found = cell.bprop(*args, result, given)
         found = found if isinstance(found, tuple | list) else (found,)
         if len(found) == 2 and isinstance(found[0], tuple) and isinstance(found[1], dict | tuple | list):  # (inputs, weights)
@@ -288,10 +288,10 @@ def call_with_bprop(cell: Any, args: Sequence[Any], kwargs: Any, run: Callable[.
             )
         return [g if isinstance(g, Tensor) else None for a, g in zip(args, found, strict=False) if isinstance(a, Tensor)]
 
-    return _refilled(result, with_gradient(outputs, inputs, backward))
+    return refilled(result, with_gradient(outputs, inputs, backward))
 
 
-def _refilled(value: Any, tensors: Sequence[Tensor]) -> Any:
+def refilled(value: Any, tensors: Sequence[Tensor]) -> Any:
     rest = iter(tensors)
 
     def put(v: Any) -> Any:
@@ -381,7 +381,7 @@ def jvp(fn: Any, inputs: Any, v: Any, has_aux: bool = False) -> Any:
 
     pushed = _Differentiated(linear, _Wanted(tuple(range(len(dummies))), tuple(range(len(dummies))), None, False, False, True), with_value=False)
     tangents = pushed(*dummies, tuple(along))
-    changed = _refilled(shown, list(tangents))
+    changed = refilled(shown, list(tangents))
     return (shown, changed, aux) if has_aux else (shown, changed)
 
 

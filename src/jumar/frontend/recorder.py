@@ -72,6 +72,7 @@ class Recorder:
         self.bound: dict[Node, Tensor] = {}  # the same the other way round; keeps them alive
         self.known: dict[Node, Array] = {}
         self.refs: list[weakref.ref[Tensor]] = []  # tensors that have a node of this recorder
+        self.frozen = False  # whether assignments are left out: what runs has run before
         self.custom: dict[Node, Any] = {}  # opaque node -> its gradient function (custom bprop, hooks)
 
     def node_of(self, tensor: Tensor) -> Node:
@@ -110,6 +111,15 @@ class Recorder:
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
         raise NotImplementedError
+
+    @contextmanager
+    def without_writes(self) -> Iterator[None]:
+        """Inside, assignments to tensors from outside are left out."""
+        before, self.frozen = self.frozen, True
+        try:
+            yield
+        finally:
+            self.frozen = before
 
     def materialise(self, tensor: Tensor) -> None:
         raise NotImplementedError
@@ -188,6 +198,8 @@ class Tape(Recorder):
         return held[root]
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
+        if self.frozen and id(tensor) in self.nodes:
+            return
         node, value = self.node_of(new), new.array
         tensor._value = value.copy()  # the old array stays what the recorded operators have read
         tensor._node, tensor._recorder = node, self
@@ -247,6 +259,8 @@ class Capture(Recorder):
         return tuple(made) if isinstance(result, tuple) else made[0]
 
     def write(self, tensor: Tensor, new: Tensor) -> None:
+        if self.frozen and (tensor._recorder is not self or id(tensor) in self.written):
+            return
         node = self.node_of(new)
         if tensor._recorder is not self and id(tensor) not in self.written:
             self.node_of(tensor)  # bound: its old value is an input from now on

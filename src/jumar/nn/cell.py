@@ -77,7 +77,14 @@ class Cell(State):
         raise AttributeError(f"For 'Cell', the method 'construct' is not defined by {type(self).__name__}.")
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call with hooks, another element type or a `bprop` of the cell's own."""
+        """A call with hooks, another element type, recomputation or a `bprop` of the cell's own."""
+        if self._flags.get("recompute") and LOCAL.recorder is not None and not LOCAL.recorder.frozen:
+            from jumar.frontend.recompute import recomputed  # noqa: PLC0415  (few cells ask for it)
+
+            return recomputed(self._run_with_hooks, args, kwargs, list(self.get_parameters()))
+        return self._run_with_hooks(*args, **kwargs)
+
+    def _run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         return run_with_hooks(self, self._run_construct, args, kwargs) if self._hooks else self._run_construct(*args, **kwargs)
 
     def _run_construct(self, *args: Any, **kwargs: Any) -> Any:
@@ -93,7 +100,9 @@ class Cell(State):
 
     def _refresh_plain(self) -> None:
         hooked = any(self._hooks.get(kind) for kind in ("forward_pre", "forward", "backward_pre", "backward"))
-        self.__dict__["_plain"] = not (hooked or self._mixed is not None or "bprop" in _names_of(type(self)))
+        self.__dict__["_plain"] = not (
+            hooked or self._mixed is not None or "bprop" in _names_of(type(self)) or bool(self._flags.get("recompute"))
+        )
 
     def _cast_inputs(self, value: Any, dtype: Type) -> Any:
         """Floats among the arguments in another element type."""
@@ -257,8 +266,10 @@ class Cell(State):
 
     # ------------------------------------------------------------------ settings that change no result
     def recompute(self, **options: Any) -> None:
-        """Notes that values inside may be computed again in the backward pass; the results are the same."""
+        """Values inside are computed again in the backward pass instead of kept; the results are the same."""
+        EPOCH[0] += 1
         self._flags["recompute"] = True
+        self._refresh_plain()
 
     def shard(self: _Self, in_strategy: Any = None, out_strategy: Any = None, parameter_plan: Any = None, **options: Any) -> _Self:
         """Has no effect on one device."""

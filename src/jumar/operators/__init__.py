@@ -45,6 +45,7 @@ from jumar.operators.signal import Dft, Stft
 from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
 from jumar.operators.linalg import Cholesky, Eigh, Eigvals, Inverse, Qr, Solve, SolveTriangular, Svd
 from jumar.operators.fused import Fused
+from jumar.operators.after import After
 from jumar.operators.opaque import Opaque
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
@@ -62,7 +63,7 @@ for _module in pkgutil.iter_modules(cpu.__path__):
     importlib.import_module(f"{cpu.__name__}.{_module.name}")
 
 __all__ = [
-    "Abs", "Acos", "Acosh", "Activation", "Add", "add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
+    "Abs", "Acos", "Acosh", "Activation", "Add", "add", "After", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
     "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
     "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
