@@ -8,11 +8,11 @@ from jumar.train.callback.checkpoint import CheckpointManager as _CheckpointMana
 from jumar.train.callback.leave import BackupAndRestore, OnRequestExit
 from jumar.train.callback.monitors import History, LambdaCallback, LossMonitor, TimeMonitor
 from jumar.train.callback.progress import ProgressBar
+from jumar.train.callback.summary import SummaryCollector
 from jumar.train.callback.watch import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from jumar.train.unsupported import refuser
 
 FlopsUtilizationCollector = refuser("FlopsUtilizationCollector")
-SummaryCollector = refuser("SummaryCollector")
 SummaryLandscape = refuser("SummaryLandscape")
 TrainFaultTolerance = refuser("TrainFaultTolerance")
 

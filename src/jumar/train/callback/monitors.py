@@ -44,7 +44,7 @@ class LossMonitor(Callback):
         if not every:
             return
         if params.cur_step_num <= self._last_print_time:  # another run with the same callback
-            self._last_print_time = min(self._last_print_time, params.cur_step_num - every)
+            self._last_print_time -= ((self._last_print_time - params.cur_step_num) // every + 1) * every
         if params.cur_step_num - self._last_print_time >= every:
             self._last_print_time = params.cur_step_num
             print(f"epoch: {epoch} step: {step}, loss is {loss}", flush=True)  # noqa: T201
