@@ -24,9 +24,10 @@ def recomputed(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[s
     if recorder is None:
         return function(*args, **kwargs)
     before = _position(recorder)
+    read = [p for p in parameters if getattr(p, "requires_grad", True)]
+    nodes = [recorder.node_of(p) for p in read]
     result = function(*args, **kwargs)
     inputs = tensors_in([*args, *kwargs.values()])
-    read = [p for p in parameters if p.dtype.is_floating_point]
 
     def backward(*douts: Tensor) -> list[Tensor]:
         fresh = [apply(After(), t, douts[0]) for t in inputs]
@@ -34,7 +35,7 @@ def recomputed(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[s
         again = [_put(a, rest) for a in args], {k: _put(v, rest) for k, v in kwargs.items()}
         with _same_draws(recorder, before), recorder.without_writes():
             outputs = tensors_in(function(*again[0], **again[1]))
-        wrt = [*map(recorder.node_of, fresh), *map(recorder.node_of, read)]
+        wrt = [*map(recorder.node_of, fresh), *nodes]
         return differentiate(recorder, [recorder.node_of(t) for t in outputs], wrt, list(douts))
 
     outputs = tensors_in(result)

@@ -317,7 +317,8 @@ class Capture(Recorder):
     def cut(self, *, final: bool = False) -> list[Tensor]:
         """Computes all pending tensors that Python can reach.   final: parameters that were assigned to are written in place."""
         live = self.live()
-        wanted = list(dict.fromkeys(t._node for t in live if t._node not in self.known))
+        # last made first: gradients of the last layers come first, so that what the forward pass kept for them is free early
+        wanted = list(dict.fromkeys(t._node for t in reversed(live) if t._node not in self.known))
         if wanted:
             self._run(wanted, self._updates(wanted) if final else {})
         owned: set[Node] = set()
