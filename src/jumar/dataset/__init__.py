@@ -1,0 +1,53 @@
+"""Data pipelines under MindSpore's names: real files in, batches out, the same numbers for any number of workers, resumable at any step.
+
+In: files, arrays, Python objects.  Out: Tensors or arrays, row by row.  `dataset.py` has the stages' common part, `pipeline.py` the walk.
+"""
+
+from jumar.dataset import config
+from jumar.dataset.dataset import Dataset
+from jumar.dataset.batching import BatchInfo
+from jumar.dataset.cache import DatasetCache
+from jumar.dataset.callback import CBRunParam, DSCallback, WaitedDSCallback
+from jumar.dataset.config import ErrorSamplesMode
+from jumar.dataset.enums import Shuffle
+from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, ExtraMissing, RowFault, WorkerLost
+from jumar.dataset.images import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    EMnistDataset,
+    FakeImageDataset,
+    FashionMnistDataset,
+    ImageFolderDataset,
+    KMnistDataset,
+    MnistDataset,
+)
+from jumar.dataset.mindrecord import MindDataset
+from jumar.dataset.order import row_generator
+from jumar.dataset.pipeline import Iterator, Position
+from jumar.dataset.report import Report
+from jumar.dataset.samplers import (
+    BuiltinSampler,
+    DistributedSampler,
+    IterSampler,
+    PKSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    SubsetSampler,
+    WeightedRandomSampler,
+)
+from jumar.dataset.schema import Schema
+from jumar.dataset.sources import GeneratorDataset, NumpySlicesDataset, PaddedDataset, RandomDataset
+from jumar.dataset.stages import zip_datasets as zip  # noqa: A004  MindSpore's name
+from jumar.dataset.texts import CSVDataset, TextFileDataset
+from jumar.dataset import text, transforms, vision
+
+__all__ = [
+    "BatchInfo", "BuiltinSampler", "CBRunParam", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "DSCallback", "DataFault", "DataTypeFault",
+    "DataValueFault", "Dataset", "DatasetCache", "DistributedSampler", "EMnistDataset", "ErrorSamplesMode", "ExtraMissing", "FakeImageDataset",
+    "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler", "Iterator", "KMnistDataset", "MindDataset", "MnistDataset",
+    "NumpySlicesDataset", "PKSampler", "PaddedDataset", "Position", "RandomDataset", "RandomSampler", "Report", "RowFault", "Sampler", "Schema",
+    "SequentialSampler", "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TextFileDataset", "WaitedDSCallback", "WeightedRandomSampler",
+    "WorkerLost", "config", "row_generator", "text", "transforms", "vision", "zip",
+]  # fmt: skip
