@@ -8,6 +8,7 @@ the tree still stands for the function; where they do not hold, or a branch was 
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import time
 import types as pytypes
@@ -246,7 +247,8 @@ class Captured:
             with activated(capture):
                 result = self.function(*args, **kwargs)
                 sys.setprofile(None) if sys.getprofile() == watch.hook else None
-                outside = [t for t in capture.live() if id(t) not in capture.written]
+                capture.forget()
+                outside = [t for t in capture.alive() if id(t) not in capture.written]
                 capture.cut(final=True)
                 guards, cell_guards, changed = watch.finish()
                 if changed:
@@ -259,6 +261,10 @@ class Captured:
         path = _Path(capture, leaves)
         template = path.template(result)
         leaked = {id(t) for t in outside} - path.returned
+        if leaked:  # garbage in circles has no say
+            del outside
+            gc.collect()
+            leaked = {id(t) for t in capture.alive()} - path.returned - capture.written.keys()
         if leaked:
             capture.effect("keeps a tensor that it computed", located=False)
         if path.refused:
@@ -285,6 +291,7 @@ class Captured:
         try:
             with activated(capture):
                 result = self.function(*args, **kwargs)
+                capture.forget()
                 capture.cut(final=True)
         except BaseException:
             capture.abandon()

@@ -314,6 +314,14 @@ class Capture(Recorder):
         self.refs = refs
         return [t for t in found.values() if t._value is None]
 
+    def alive(self) -> list[Tensor]:
+        """Tensors that this capture has made and Python can still reach."""
+        return [t for ref in self.refs if (t := ref()) is not None and t._recorder is self]
+
+    def forget(self) -> None:
+        """The function is over: gradient functions, and the tensors that they hold, are not needed any more."""
+        self.custom.clear()
+
     def cut(self, *, final: bool = False) -> list[Tensor]:
         """Computes all pending tensors that Python can reach.   final: parameters that were assigned to are written in place."""
         live = self.live()
