@@ -19,6 +19,7 @@ from jumar.compiler.passes.fuse import Fuse
 from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.split import Split
 from jumar.device import Target
 from jumar.ir import Graph
@@ -57,7 +58,7 @@ def stages(target: Target) -> tuple[Stage, ...]:
             Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),
         Stage(SELECTED, (Decompose(target.name), Canonicalize(), Fold(), FoldScale(), Layout(), Canonicalize(), Fold(), Merge())),
-        Stage(FUSED, (Fuse(target.name),)),
+        Stage(FUSED, (Recompute(), Fuse(target.name))),
     )  # fmt: skip
     skipped = {name.strip() for name in config("skip_passes").split(",")}
     return tuple(Stage(s.name, tuple(p for p in s.passes if p.name not in skipped)) for s in table)

@@ -5,10 +5,11 @@ In: the body of a group that is thought of, or a node.  Out: an answer in words:
 
 from __future__ import annotations
 
-from jumar.ir import Graph, Node, Op
+from jumar.ir import Constant, Graph, Node, Op, Param
 from jumar.operators.cpu.contraction import fits
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import ROOTS
+from jumar.operators.cpu.rows import sweeps_twice
 from jumar.operators.schedule import SCHEDULES
 
 
@@ -23,10 +24,15 @@ def refusal(target: str, body: Graph) -> str:
         return f"target {target} fuses nothing"
     roots = [n for n in body.nodes if is_root(n.op)]
     match roots:
+        case [root] if any(not isinstance(i.op, Param | Constant) for i in root.inputs):
+            return "a contraction reads its inputs from memory"
         case [root]:
             return "" if fits(root, body.outputs) else "operands do not follow the contraction's rows and columns"
         case []:
-            return "" if region_of(body.outputs) is not None else "not one loop nest"
+            region = region_of(body.outputs)
+            if region is None:
+                return "not one loop nest"
+            return "sums down long columns are a sweep of their own" if sweeps_twice(region) else ""
     return "two contractions"
 
 

@@ -11,10 +11,11 @@ from jumar.compiler.passes.fuse import Fuse
 from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.split import Split
 
 PASSES: dict[str, Callable[..., Any]] = {
-    p.name: p for p in (Canonicalize, Decompose, Fold, FoldScale, Fuse, Layout, Merge, Recognize, Split)
+    p.name: p for p in (Canonicalize, Decompose, Fold, FoldScale, Fuse, Layout, Merge, Recognize, Recompute, Split)
 }
 
-__all__ = ["PASSES", "Canonicalize", "Decompose", "Fold", "FoldScale", "Fuse", "Layout", "Merge", "Recognize", "Split"]
+__all__ = ["PASSES", "Canonicalize", "Decompose", "Fold", "FoldScale", "Fuse", "Layout", "Merge", "Recognize", "Recompute", "Split"]

@@ -1,20 +1,22 @@
 """Groups of operators that one kernel computes: epilogues of contractions, elementwise chains, rows with what surrounds them.
 
-In: a graph in its final operators and layout.  Out: the same graph with `fused(body=@...)` nodes.  A group has one result; what it holds
-is read by nobody else, so nothing is computed twice.  Contractions grow first, downwards along their only user; what is left grows upwards
-from each result.  Whether a schedule takes a group is asked of operators/fusible.py.  Every edge between two operators that could
-have been one kernel and are not is noted with its reason and the bytes that it costs.
+In: a graph in its final operators and layout.  Out: the same graph with `fused(body=@...)` nodes.  A group grows around one result; what it
+holds is read by nobody else, so nothing is computed twice.  Contractions grow first, downwards along their only user; what is left grows
+upwards from each result; at last groups that read the same are joined (fuse_join.py).  Whether a schedule takes a group is asked of
+operators/fusible.py.  Every edge between two operators that could have been one kernel and are not is noted with its reason and the
+bytes that it costs.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jumar.base import Loc, TensorType, event
-from jumar.ir import Constant, Get, Graph, Node, Param, apply, param
+from jumar.compiler.passes.fuse_join import Group, Joiner
+from jumar.ir import Constant, Get, Graph, Node, Op, Param, apply, param
 from jumar.operators import (
     ArgMax,
     ArgMin,
@@ -41,11 +43,12 @@ VIEWS = (Reshape, Transpose, Slice, Broadcast)
 
 @dataclass(frozen=True)
 class Fuse:
-    """max_ops, max_inputs: of one group.   epilogues, chains: whether contractions and the rest grow."""
+    """max_ops, max_inputs, max_results: of one group.   epilogues, chains: whether contractions and the rest grow."""
 
     target: str = "cpu"
     max_ops: int = 24
     max_inputs: int = 12
+    max_results: int = 4
     epilogues: bool = True
     chains: bool = True
     name = "fuse"
@@ -60,6 +63,7 @@ class Fuse:
             for node in reversed(graph.nodes):
                 if node not in groups.of and fusible(node) and not isinstance(node.op, Reshape):
                     groups.grow_up({node}, node)
+        joined = groups.join() if self.max_results > 1 else 0
         result, kinds = groups.build()
         refused = groups.refused()
         for producer, consumer, reason in refused[:50]:
@@ -67,7 +71,7 @@ class Fuse:
             names = (f"{producer.op.name} {producer.type}", f"{consumer.op.name} {_type(consumer)}")
             event("fusion refused", producer=names[0], consumer=names[1], nbytes=nbytes, reason=reason, loc=str(consumer.loc))
         if kinds or refused:
-            event("fuse", groups=sum(kinds.values()), refused=len(refused), **kinds)
+            event("fuse", groups=sum(kinds.values()), refused=len(refused), joined=joined, **kinds)
         return result
 
 
@@ -78,14 +82,6 @@ def fusible(node: Node) -> bool:
 
 def _type(node: Node) -> str:
     return str(node.type)
-
-
-@dataclass
-class Group:
-    """members and the one whose value leaves the group."""
-
-    members: set[Node]
-    sink: Node
 
 
 @dataclass
@@ -106,7 +102,7 @@ class Groups:
     def grow_down(self, root: Node) -> None:
         """The epilogue of a contraction: along its only user as far as the schedule takes it."""
         members, sink = {root}, root
-        best = Group({root}, root)
+        best = Group({root}, [root])
         while sink not in self.outputs and self.users[sink]:
             step = self._next(members, sink)
             if step is None:
@@ -118,10 +114,10 @@ class Groups:
                 break
             members, sink = wider, end
             if not isinstance(sink.op, Reshape):  # a reshape at the end is free, so it stays outside
-                best = Group(set(members), sink)
+                best = Group(set(members), [sink])
         self._take(best)
         if len(best.members) > 1:
-            self.grow_up(best.members, best.sink)
+            self.grow_up(best.members, best.sinks[0])
 
     def _next(self, members: set[Node], sink: Node) -> tuple[set[Node], Node] | None:
         """The members with the operators up to the next one through which all that reads `sink` leaves."""
@@ -170,7 +166,7 @@ class Groups:
                     self.reasons[best, user] = why
             else:
                 members.add(best)
-        self._take(Group(self._trimmed(members, sink), sink))
+        self._take(Group(self._trimmed(members, sink), [sink]))
 
     def _trimmed(self, members: set[Node], sink: Node) -> set[Node]:
         """Without reshapes of what comes from outside: they are free there."""
@@ -184,7 +180,10 @@ class Groups:
     def _refusal(self, members: set[Node], sink: Node) -> str:
         if len(members) > self.options.max_ops:
             return f"a group holds at most {self.options.max_ops} operators"
-        body, inputs = self.body(members, sink, "trial")
+        return self._refused(members, [sink])
+
+    def _refused(self, members: set[Node], sinks: Sequence[Node]) -> str:
+        body, inputs = self.body(members, sinks, "trial")
         if len(inputs) > self.options.max_inputs:
             return f"a group reads at most {self.options.max_inputs} values"
         return refusal(self.options.target, body)
@@ -193,7 +192,21 @@ class Groups:
         for member in group.members:
             self.of[member] = group
 
-    def body(self, members: set[Node], sink: Node, name: str) -> tuple[Graph, list[Node]]:
+    def join(self) -> int:
+        """Joins groups; gives how often."""
+        options = self.options
+        joiner = Joiner(self.of, self.place, self.users, options.max_ops, options.max_inputs, options.max_results)
+        for first, second in joiner.pairs():
+            if joiner.fits(first, second):
+                members = first.members | second.members
+                sinks = [s for s in (*first.sinks, *second.sinks) if s in self.outputs or not members.issuperset(self.users[s])]
+                if self._refused(members, sinks):
+                    joiner.refused.add((id(first), id(second)))
+                else:
+                    joiner.join(first, second, sorted(sinks, key=self.place.__getitem__))
+        return joiner.joined
+
+    def body(self, members: set[Node], sinks: Sequence[Node], name: str) -> tuple[Graph, list[Node]]:
         """The group as a graph, and the nodes outside that it reads; plain numbers are part of it."""
         inner: dict[Node, Node] = {}
         inputs: list[Node] = []
@@ -209,23 +222,39 @@ class Groups:
                     params.append(inner[i])
                     inputs.append(i)
             inner[member] = Node(member.op, tuple(inner[i] for i in member.inputs), member.type, member.loc)
-        return Graph(name, tuple(params), (inner[sink],)), inputs
+        return Graph(name, tuple(params), tuple(inner[s] for s in sinks)), inputs
 
     def build(self) -> tuple[Graph, dict[str, int]]:
         """The graph with its groups, and how many there are of each kind."""
         kinds: Counter[str] = Counter()
         new: dict[Node, Node] = {p: p for p in self.graph.params}
+        plain: dict[tuple[Op, tuple[Node, ...]], Node] = {}  # what was copied for a group that did not take it in is one again
         for node in self.graph.nodes:
-            if node in new:
-                continue
             group = self.of.get(node)
-            if group is None or len(group.members) == 1:
-                inputs = tuple(new[i] for i in node.inputs)
-                new[node] = node if inputs == node.inputs else Node(node.op, inputs, node.type, node.loc)
-            elif node is group.sink:
-                body, outside = self.body(group.members, node, f"fused_{sum(kinds.values())}")
-                kinds[_kind(group.members)] += 1
-                new[node] = apply(Fused(body), *(new[i] for i in outside), loc=_loc(group))
+            if node in new or (group is not None and node not in group.sinks):
+                continue
+            todo = [node]
+            while todo:
+                at = todo[-1]
+                unit = self.of.get(at)
+                members = unit.members if unit is not None else {at}
+                missing = [i for m in members for i in m.inputs if i not in members and i not in new]
+                if missing:
+                    todo += sorted(missing, key=self.place.__getitem__, reverse=True)
+                    continue
+                todo.pop()
+                if at in new:
+                    continue
+                if unit is None or len(unit.members) == 1:
+                    inputs = tuple(new[i] for i in at.inputs)
+                    made = at if inputs == at.inputs else Node(at.op, inputs, at.type, at.loc)
+                    new[at] = plain.setdefault((at.op, inputs), made) if isinstance(at.op, Elementwise) else made
+                    continue
+                body, outside = self.body(unit.members, unit.sinks, f"fused_{sum(kinds.values())}")
+                kinds[_kind(unit.members)] += 1
+                whole = apply(Fused(body), *(new[i] for i in outside), loc=_loc(unit))
+                for sink, result in zip(unit.sinks, whole.results, strict=True):
+                    new[sink] = result
         return self.graph.with_outputs(new[o] for o in self.graph.outputs), dict(kinds)
 
     def refused(self) -> list[tuple[Node, Node, str]]:
@@ -278,5 +307,5 @@ def _kind(members: Iterable[Node]) -> str:
 
 
 def _loc(group: Group) -> Loc:
-    root = next((m for m in group.members if is_root(m.op)), group.sink)
+    root = next((m for m in group.members if is_root(m.op)), group.sinks[-1])
     return root.loc

@@ -135,14 +135,12 @@ def writing_task(group: RootGroup, layout: Layout, kernel: Kernel, head: tuple[T
     tail = group.writer_args(layout)
     step = len(tail) // (len(layout.outputs) + len(layout.operands))
     writes = tuple(len(head) + i * step for i in range(len(layout.outputs)))
-    # an operand that lies exactly as the output does may be overwritten by it
+    # an operand that lies exactly as an output does may be overwritten by it: a row's operands are read before its outputs are written
     inplace = tuple(
-        (writes[0], len(head) + (len(writes) + i) * step)
+        (written, len(head) + (len(writes) + i) * step)
+        for written, output in zip(writes, layout.outputs, strict=True)
         for i, spot in enumerate(layout.operands)
-        if len(writes) == 1
-        and spot.lie == layout.outputs[0].lie
-        and spot.strides == layout.outputs[0].strides
-        and np.array_equal(spot.offsets, layout.outputs[0].offsets)
+        if spot.lie == output.lie and spot.strides == output.strides and np.array_equal(spot.offsets, output.offsets)
     )
     assert isinstance(root.op, Contraction | Attention | ConvGradInput), "the root of a group"
     flops = root.op.flops(*(i.type for i in root.inputs))

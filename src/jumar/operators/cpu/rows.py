@@ -21,6 +21,7 @@ from jumar.operators.schedule import Lowered, Task, TaskArg, Temp, TempPlace
 
 SPLIT_FROM = 1 << 16  # elements of a sum that two threads share
 PIECE_FROM = 1 << 13  # elements of a piece at least
+STRIP_NBYTES, HELD_NBYTES = 64, 1 << 18  # of a row in a strip of columns; of a strip that stays in the cache
 Axis = tuple[int, bool, list[int]]
 
 
@@ -36,6 +37,20 @@ def lower_rows(region: Region, places: dict[Node, TaskArg], target: Target, labe
     places = {**places, **temps}
     pieces = second.space[second_axis(second)]
     return Lowered((rows_task(first, places, target, f"{label} (parts)", pieces), rows_task(second, places, target, label)))
+
+
+def sweeps_twice(region: Region) -> bool:
+    """Whether one kernel would read long columns from memory again and again: sums down columns that no cache holds, and what follows from
+    them for each element.   Two kernels read whole rows, and the first one is shared out by rows.
+    """
+    if not region.reduced:
+        return False
+    region = ordered(region)
+    if len(region.space) - 1 in region.reduced:
+        return False
+    element = tuple(any(o.strides[a] for a in region.reduced) for o in region.operands)
+    strip = math.prod(region.space[a] for a in region.reduced) * sum(element) * STRIP_NBYTES
+    return strip > HELD_NBYTES and Phases(region.expression, element).count > 1
 
 
 def ordered(region: Region) -> Region:
@@ -148,7 +163,7 @@ def split_sum(region: Region, target: Target) -> tuple[Region, Region, dict[Node
     pieces = min(16 * target.cores, length // PIECE_FROM, longest)
     across = math.prod(kept) // max(1, rows)
     busy = rows * max(1, across // 512)
-    if phases.count != 1 or any(phases.element(n) for n in expression.outputs) or region.size < SPLIT_FROM or busy >= 2 * target.cores:
+    if phases.count != 1 or region.size < SPLIT_FROM or busy >= 2 * target.cores or all(phases.element(n) for n in expression.outputs):
         return None
     if across > 1:
         pieces = min(16 * target.cores, region.size // PIECE_FROM, longest)
@@ -160,7 +175,8 @@ def split_sum(region: Region, target: Target) -> tuple[Region, Region, dict[Node
 
 def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region, dict[Node, TaskArg]]:
     expression, first = region.expression, len(region.operands)
-    made, inputs = pruned(expression, phases.accumulates)
+    elements = [i for i, n in enumerate(expression.outputs) if phases.element(n)]  # written by the first task, element by element
+    made, inputs = pruned(expression, (*phases.accumulates, *(expression.outputs[i] for i in elements)))
     kept = [a for a in range(len(region.space)) if a not in region.reduced]
     shape = [region.space[a] for a in kept]
     total = math.prod(shape)
@@ -174,7 +190,10 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
     dense = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(kept)}
     strides = tuple(dense.get(a, 0) for a in range(len(region.space)))
     operands = [region.operands[i] for i in inputs]
-    parts = Region(region.space, region.reduced, made, tuple(operands), tuple(Operand(p, strides) for p in partial))
+    targets = (*(Operand(p, strides) for p in partial), *(region.targets[i] for i in elements))
+    parts = Region(region.space, region.reduced, made, tuple(operands), targets)
+    region = replace(region, targets=tuple(t for i, t in enumerate(region.targets) if i not in elements))
+    outputs_left = [n for i, n in enumerate(expression.outputs) if i not in elements]
 
     # what follows: the accumulated values become inputs that are accumulated once more
     rest = [i for i in range(first) if not phases.element_inputs[i]]
@@ -189,7 +208,7 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
             new[i] = count + len(steps)
             steps.append(replace(step, args=tuple(new[a] for a in step.args)))
     dtypes = (*(p.dtype for p in partial), *(expression.inputs[i] for i in rest))
-    outputs = tuple(new[o] for o in expression.outputs)
+    outputs = tuple(new[o] for o in outputs_left)
     combined, left = pruned(Expression(dtypes, tuple(steps), outputs), outputs)
     operands = [Operand(p, strides) for p in partial] + [region.operands[i] for i in rest]
     axes: list[Axis] = [(pieces, True, [total] * len(partial) + [0] * (len(rest) + len(region.targets)))]

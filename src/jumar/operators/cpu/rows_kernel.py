@@ -34,7 +34,7 @@ class Rows:
     """What the code depends on beside the expression.   outer: kept axes counted as rows; loops: reduced axes; columns: the mode.
 
     element: which inputs differ along the reduced axes; inner: how each pointer moves along the vectors (0, 1, or 2: with a stride);
-    pieces: the first reduced axis is cut over chunks, each of which writes a partial result; blocked: sums go through blocks.
+    pieces: the first reduced axis is cut over chunks, each of which writes a partial result (and its own elements); blocked: sums go through blocks.
     """
 
     outer: int
@@ -100,7 +100,8 @@ class _Rows:
             chunk = chunk / self.pieces
             low = at * self.piece
             self.bounds[0] = (low, k.minimum(low + self.piece, self.sizes[0]))
-            self.results = [k.offset(y, at * self.partial) for y in self.results]
+            outputs = zip(self.results, self.expression.outputs, strict=True)
+            self.results = [y if self.phases.element(n) else k.offset(y, at * self.partial) for y, n in outputs]
         begin, end = k.index(0), k.index(0)
         if walk.columns:
             begin = (chunk % self.parts) * self.part
