@@ -1,4 +1,4 @@
-"""Writes the pages that come from the code: ops.md, settings.md, errors/index.md, and the messages inside errors/*.md.
+"""Writes the pages that come from the code: ops.md, settings.md, names.md, errors/index.md, and the messages inside errors/*.md.
 
 In: the registry, `SETTINGS`, and the snippets of the error pages, which are run.  Out: the files; `--check` only says which are out of date.
 Usage: python docs/generate.py [--check]
@@ -18,6 +18,7 @@ from unittest import mock
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 
+from docs import names  # noqa: E402
 from jumar.base import SETTINGS, StackError  # noqa: E402
 from jumar.ir import REGISTRY  # noqa: E402
 from jumar.tools.ops import op_rows  # noqa: E402
@@ -111,6 +112,7 @@ def run(snippet: str, name: str) -> None:
 def generated() -> dict[Path, str]:
     """Every generated page's text."""
     pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
+    pages[DOCS / "names.md"] = names.page(NOTE)
     for path in error_pages():
         text = path.read_text(encoding="utf-8")
         found = snippets(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jumar._checkparam import args_type_check
 from jumar.base import DeviceError, event, nearest
 from jumar.parallel._auto_parallel_context import (
     ParallelMode,
@@ -22,7 +23,7 @@ from jumar.parallel._auto_parallel_context import (
 from jumar.parallel._ps_context import get_ps_context, reset_ps_context, set_ps_context
 
 __all__ = [
-    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode", "get_auto_parallel_context", "get_context", "get_ps_context",
+    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode", "args_type_check", "get_auto_parallel_context", "get_context", "get_ps_context",
     "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context", "set_ps_context",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from jumar.context import get_context, set_context
 from jumar.frontend.tensor import Tensor as _Tensor
 from jumar.frontend.tensor import wrap
 
-TensorPy = Tensor_ = _Tensor
+Tensor = TensorPy = Tensor_ = _Tensor  # its names in MindSpore 2.2, 2.6 and 2.10
 
 
 class MSContext:

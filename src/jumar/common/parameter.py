@@ -9,6 +9,7 @@ from typing import Any
 
 from jumar.frontend.parameter import Parameter, ParameterTuple
 from jumar.frontend.tensor import Tensor
+from jumar.parallel._auto_parallel_context import auto_parallel_context
 
 PARAMETER_NAME_DEFAULT = "Parameter"
 PARAMETER_NAME_PREFIX_MAX_LEN = 1024
@@ -37,4 +38,4 @@ def _gen_offload_file_path(offload_dir: str) -> str:
     raise NotImplementedError("Parameter: offloading to files does not exist here; Jumar keeps parameters in memory")
 
 
-__all__ = ["Parameter", "ParameterTuple", "Tensor"]
+__all__ = ["Parameter", "ParameterTuple", "Tensor", "auto_parallel_context"]

@@ -1,0 +1,142 @@
+"""Which of MindSpore's names there are in Jumar: found by looking, with what is missing inside of them by a table kept here.
+
+In: names.csv (names that third-party packages use, with how often) and the package.  Out: rows for names.md (docs/generate.py) and for tests/test_names.py.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("names.csv")
+WORKS, PARTLY_WORKS, NOT_YET, GONE = "works", "partly", "not yet", "not in MindSpore 2.10"
+
+# names that are there and do less than MindSpore's: what they do not do
+PARTLY = {
+    "mindspore.set_context": "device_target must be CPU; keys of devices are checked and have no effect",
+    "mindspore.set_device": "CPU only",
+    "mindspore.DeviceCtx": "CPU only",
+    "mindspore.set_auto_parallel_context": "kept for scripts that ask; training on several devices is not there",
+    "mindspore.communication.init": "a job of one process",
+    "mindspore.communication.management.init": "a job of one process",
+    "mindspore.communication.create_group": "the group of process 0",
+    "mindspore.communication.management.create_group": "the group of process 0",
+    "mindspore.Layout": "a description; nothing is split over devices",
+    "mindspore.parallel.Layout": "a description; nothing is split over devices",
+    "mindspore.parallel.shard": "on one device: the function itself",
+    "Cell.shard": "on one device: the cell itself",
+    "Cell.recompute": "a mark; what the backward pass keeps is the compiler's choice",
+    "mindspore.recompute": "computes the block; what the backward pass keeps is the compiler's choice",
+    "mindspore.Profiler": "spans and events of this stack; no counters of devices",
+    "mindspore.profiler.Profiler": "spans and events of this stack; no counters of devices",
+    "mindspore.profiler.profile": "spans and events of this stack; no counters of devices",
+    "mindspore.flops_collection": "raises: operations of a captured graph are not counted yet",
+    "mindspore.get_ckpt_path_with_strategy": "checkpoints of one device",
+    "mindspore.transform_checkpoints": "raises: checkpoints of one device only",
+    "mindspore.transform_checkpoint_by_rank": "raises: checkpoints of one device only",
+    "mindspore.merge_pipeline_strategys": "raises: checkpoints of one device only",
+    "mindspore.rank_list_for_transform": "raises: checkpoints of one device only",
+    "mindspore.unified_safetensors": "raises: checkpoints of one device only",
+    "mindspore.load_distributed_checkpoint": "raises: checkpoints of one device only",
+    "mindspore.mindio_preload": "always False: there is no MindIO",
+    "mindspore.set_mindio_server_info": "raises: there is no MindIO",
+    "mindspore.hal.get_device_properties": "the CPU",
+    "mindspore.runtime.set_memory": "a CPU has no pool; the level is kept",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A name.   count: how often the packages use it."""
+
+    name: str
+    count: int
+    state: str
+    about: str = ""
+
+
+def rows() -> list[Row]:
+    """All names, most used first."""
+    lines = [line for line in DATA.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return [_row(r["name"], int(r["count"]), r["exists"] == "yes") for r in csv.DictReader(lines)]
+
+
+def _row(name: str, count: int, exists: bool) -> Row:
+    if resolves(name):
+        return Row(name, count, PARTLY_WORKS, PARTLY[name]) if name in PARTLY else Row(name, count, WORKS)
+    return Row(name, count, NOT_YET if exists else GONE)
+
+
+def resolves(name: str) -> bool:
+    """Whether the name leads to something.
+
+    >>> resolves("mindspore.float32"), resolves("Tensor.shape"), resolves("mindspore.flaot32")
+    (True, True, False)
+    """
+    first, *rest = name.split(".")
+    try:
+        found = _owner(first)
+    except (ImportError, AttributeError):
+        return False
+    path = "jumar"
+    for part in rest:
+        path += f".{part}"
+        try:
+            found = getattr(found, part)
+            continue
+        except (AttributeError, ImportError):
+            pass
+        if first != "mindspore":
+            return False
+        try:  # a module that a function of its name hides
+            found = importlib.import_module(path)
+        except ImportError:
+            return False
+    return True
+
+
+_OWNERS: dict[str, Any] = {}
+
+
+def _owner(first: str) -> Any:
+    """What the first word of a name means: the package, or an object whose attributes are asked for."""
+    if first not in _OWNERS:
+        import jumar  # noqa: PLC0415  (its docs are read without it)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            make = {
+                "mindspore": lambda: jumar,
+                "Tensor": lambda: jumar.Tensor([1.0]),
+                "Parameter": lambda: jumar.Parameter(jumar.Tensor([1.0]), name="p"),
+                "Cell": lambda: jumar.nn.Cell(),
+            }
+            _OWNERS[first] = make[first]()
+    return _OWNERS[first]
+
+
+def page(note: str) -> str:
+    """names.md."""
+    found = rows()
+    counts = {s: sum(r.state == s for r in found) for s in (WORKS, PARTLY_WORKS, NOT_YET, GONE)}
+    lines = [
+        "# Names of MindSpore's", "", note.strip(), "",
+        f"{len(found)} names that third-party packages use: {counts[WORKS]} work, {counts[PARTLY_WORKS]} partly, {counts[NOT_YET]} are not there yet; "
+        f"MindSpore 2.10 has removed {counts[GONE]}.",
+        "Whether a name is there is found by looking; whether it computes what MindSpore computes is what the tests of its room say. "
+        "`Tensor.x`, `Parameter.x` and `Cell.x` are attributes of objects.", "",
+        "The names were counted in mindcv, mindyolo, mindnlp, mindformers, mindocr, mindone and mindaudio (all Apache-2.0); names and numbers only.", "",
+        "## Partly", "", "| name | uses | what it does not do |", "|---|---|---|",
+        *(f"| `{r.name}` | {r.count} | {r.about} |" for r in found if r.state == PARTLY_WORKS),
+        "", "## Not yet", "", _list(found, NOT_YET), "", "## Works", "", _list(found, WORKS),
+        "", "## Gone from MindSpore 2.10", "", _list(found, GONE),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _list(found: list[Row], state: str) -> str:
+    return ", ".join(f"`{r.name}` {r.count}" for r in found if r.state == state) or "None."
