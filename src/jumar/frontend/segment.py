@@ -141,7 +141,7 @@ def compiled(graph: Graph) -> Instance:
     engine = Cpu(config("threads"))
     store, key = open_store("programs"), ""
     if store is not None:
-        key = digest(code_version(), engine.identity, graph.updates, print_graph(graph))  # the text names large constants by their digest
+        key = digest(code_version(), engine.identity, print_graph(graph, places=False))  # the text names large constants by their digest
         raw = store.view(key)
         if raw is not None:
             with span("load", graph=graph.name):

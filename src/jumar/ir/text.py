@@ -22,26 +22,26 @@ from jumar.ir.graph import NOWHERE, Graph, Node, Param, apply, param
 from jumar.ir.op import Data, Op, find_op
 
 
-def print_graph(graph: Graph) -> str:
-    """The text of a graph, its sub-graphs first."""
+def print_graph(graph: Graph, *, places: bool = True) -> str:
+    """The text of a graph, its sub-graphs first.   places: with the place that each node comes from, as a comment."""
     blocks: dict[str, str] = {}
-    _print_into(graph, blocks, {})
+    _print_into(graph, blocks, {}, places)
     return "\n".join(blocks.values())
 
 
-def _print_into(graph: Graph, blocks: dict[str, str], named: dict[str, Graph]) -> None:
+def _print_into(graph: Graph, blocks: dict[str, str], named: dict[str, Graph], places: bool) -> None:
     for node in graph.nodes:
         for sub in subgraphs(node.op):
             if named.setdefault(sub.name, sub) is not sub and sub.name in blocks:
                 continue  # equal names: the fuse pass numbers its groups, so a second print would be the same text
-            _print_into(sub, blocks, named)
+            _print_into(sub, blocks, named, places)
     names = _names(graph)
     params = ", ".join(f"{names[p]}: {p.type}" for p in graph.params)
     lines = [f"graph {graph.name}({params}):"]
     for node in graph.nodes:
         if not isinstance(node.op, Param):
             operands = "".join(f" {names[i]}" for i in node.inputs)
-            where = f"  # {node.loc}" if str(node.loc) else ""
+            where = f"  # {node.loc}" if places and str(node.loc) else ""
             lines.append(f"  {names[node]}: {_type_text(node.type)} = {node.op}{operands}{where}")
     outputs = " ".join(names[o] for o in graph.outputs)
     aliases = f"  as {list(graph.output_names)}" if graph.output_names else ""
