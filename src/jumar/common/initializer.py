@@ -7,7 +7,8 @@ In: a name, a number, an `Initializer` or a tensor, and a shape.  Out: a Tensor 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -301,8 +302,23 @@ def initializer(init: Any, shape: Any = None, dtype: Any = types.float32) -> Ten
     return wrap(array.astype(wanted.numpy, copy=False))
 
 
+_SKIP = [0]  # how many blocks of `only_zeros` are open
+
+
+@contextmanager
+def only_zeros() -> Iterator[None]:
+    """Within it every initialiser leaves zeros."""
+    _SKIP[0] += 1
+    try:
+        yield
+    finally:
+        _SKIP[0] -= 1
+
+
 def _filler(init: Any) -> Initializer:
     """The initialiser that is meant."""
+    if _SKIP[0]:
+        return Zero()
     if isinstance(init, Initializer):
         return init
     if isinstance(init, str):

@@ -74,7 +74,8 @@ _METRICS = (
 _NAMES = {name: f"jumar.nn.{module}" for module, names in _PLACES.items() for name in names.split()}
 _NAMES |= dict.fromkeys(_METRICS.split(), "jumar.train.metrics")
 _ROOMS = ("layer", "loss", "optim", "wrap", "dynamic_lr", "learning_rate_schedule", "grad", "utils", "cell")
-__all__ = sorted({"Cell", *_NAMES})
+__all__ = ["Cell"]
+__all__ += list(_NAMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:

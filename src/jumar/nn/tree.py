@@ -70,8 +70,11 @@ class Tree:
         return cast(param, wanted)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        EPOCH[0] += 1
         state = self.__dict__
+        if isinstance(value, Tensor) and not isinstance(value, Parameter) and state.get("_params", {}).get(name) is not None:
+            state["_params"][name].set_data(value)  # a new value changes no structure
+            return
+        EPOCH[0] += 1
         if isinstance(value, Parameter):
             self._set_param(name, value)
         elif isinstance(value, Tree):
@@ -125,14 +128,10 @@ class Tree:
         return [p for v in self.__dict__.values() if isinstance(v, ParameterTuple) for p in v]
 
     def _set_on_param(self, name: str, value: Any) -> None:
-        """An attribute that is a parameter is given something else: a tensor becomes its value."""
-        param = self._params[name]
-        if isinstance(value, Tensor) and param is not None:
-            param.set_data(value)
-        elif value is not None:
+        """An attribute that is a parameter is given something else: only None."""
+        if value is not None:
             raise TypeError(f"Parameter '{name}' already exists in network, can not assign this type: '{type(value)}' as a parameter.")
-        else:
-            self._params[name] = None
+        self._params[name] = None
 
     def _set_buffer(self, name: str, value: Any) -> None:
         if value is not None and not isinstance(value, Tensor):
