@@ -43,7 +43,7 @@ class Losses(Callback):
         self.steps = steps
         self.values = []
 
-    def step_end(self, run_context):
+    def on_train_step_end(self, run_context):
         self.values.append(float(run_context.original_args().net_outputs.asnumpy()))
         if len(self.values) >= self.steps:
             run_context.request_stop()

@@ -106,7 +106,7 @@ class Losses(Callback):
     def __init__(self, steps):
         self.steps, self.values = steps, []
 
-    def step_end(self, run_context):
+    def on_train_step_end(self, run_context):
         outputs = run_context.original_args().net_outputs
         loss = outputs[0] if isinstance(outputs, tuple) else outputs  # with a loss scale: (loss, overflow, scale)
         self.values.append(float(loss.asnumpy()))
@@ -123,6 +123,7 @@ def main(argv=None):
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--width", type=int, default=64, help="channels of the first stage (64 is ResNet-50)")
+    parser.add_argument("--rate", type=float, default=0.02, help="the highest learning rate")
     parser.add_argument("--amp", choices=["O0", "O1", "O2", "O3"], default="O2")
     parser.add_argument("--loss-scale", choices=["dynamic", "fixed", "none"], default="dynamic")
     parser.add_argument("--checkpoints", default="", help="folder to keep checkpoints in")
@@ -140,13 +141,20 @@ def main(argv=None):
         print("no --data: the images are synthetic stripes")
     print(f"{per_epoch} steps an epoch, {epochs} epochs, amp {args.amp}, loss scale {args.loss_scale}")
     net = build(args)
-    rates = nn.cosine_decay_lr(0.0, 0.02, epochs * per_epoch, per_epoch, epochs)
-    managers = {"dynamic": lambda: DynamicLossScaleManager(init_loss_scale=2**16, scale_window=50), "fixed": lambda: FixedLossScaleManager(1024.0, drop_overflow_update=False)}
-    scale = {"loss_scale_manager": managers[args.loss_scale]()} if args.loss_scale in managers else {}
+    # up to the full rate in the first fifth, then down along half a cosine
+    progress = np.arange(args.steps) / args.steps
+    rates = args.rate * np.minimum(1, 5 * progress + 0.02) * (1 + np.cos(np.pi * progress)) / 2
+    rates = np.append(rates, [0.0] * (epochs * per_epoch - args.steps)).astype(np.float32).tolist()
+    if args.loss_scale == "dynamic":
+        manager = DynamicLossScaleManager(init_loss_scale=2**16, scale_window=50)
+    else:
+        manager = FixedLossScaleManager(1024.0, drop_overflow_update=False) if args.loss_scale == "fixed" else None
     # a fixed scale is undone by the optimiser, an adapting one by the train step
-    optimizer = nn.Momentum(net.trainable_params(), rates, 0.9, weight_decay=5e-4, loss_scale=1024.0 if args.loss_scale == "fixed" else 1.0)
+    undo = 1024.0 if args.loss_scale == "fixed" else 1.0
+    optimizer = nn.Momentum(net.trainable_params(), rates, 0.9, weight_decay=5e-4, loss_scale=undo)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    model = Model(net, loss, optimizer, metrics={"top1": nn.Top1CategoricalAccuracy()}, amp_level=args.amp, **scale)
+    metrics = {"top1": nn.Top1CategoricalAccuracy()}
+    model = Model(net, loss, optimizer, metrics=metrics, amp_level=args.amp, loss_scale_manager=manager)
     losses = Losses(args.steps)
     callbacks = [LossMonitor(max(1, args.steps // 10)), TimeMonitor(), losses]
     if args.checkpoints:

@@ -61,12 +61,12 @@ class UNet(nn.Cell):
 
     def construct(self, x):
         x = self.first(x)
-        kept = []
+        kept = [x]
         for down in self.down:
-            kept.append(x)
             x = down(self.pool(x))
-        for up, join in zip(self.up, self.join):
-            x = join(ops.concat((kept.pop(), up(x)), 1))
+            kept.append(x)
+        for i, (up, join) in enumerate(zip(self.up, self.join)):
+            x = join(ops.concat((kept[-2 - i], up(x)), 1))
         return self.last(x)
 
 
