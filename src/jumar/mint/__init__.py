@@ -42,11 +42,6 @@ max = _max_or_min(r.amax, lambda x, d, k: r.with_place(r.o.ArgMax, x, d, k), a.m
 min = _max_or_min(r.amin, lambda x, d, k: r.with_place(r.o.ArgMin, x, d, k), a.minimum)
 
 
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The product; integers as int64."""
-    return r.prod(input, dim, keepdim, _wide(input, dtype))
-
-
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:
     """The sum of all elements so far; integers as int64."""
     return r.cumsum(input, dim, _wide(input, dtype))
@@ -137,22 +132,22 @@ _SHARED = {  # functions that are the same in ops
        "rsqrt sigmoid sign sin sinc sinh sqrt square sub tan tanh trunc xlogy masked_fill",
     s: "broadcast_to cat chunk concat diag dstack flip hstack narrow permute ravel repeat_interleave reshape roll select split squeeze stack swapaxes "
        "t tile tril triu unbind unsqueeze movedim",
-    r: "all amax amin any argmax argmin diff logsumexp mean nansum",
-    g: "gather_nd index_select masked_select nonzero take bincount isin",
-    n: "cummax cummin histc kthvalue searchsorted",
+    r: "all amax amin any argmax diff logsumexp mean nansum prod sum",
+    g: "gather_nd index_select masked_select nonzero take isin",
+    n: "cummax histc kthvalue searchsorted",
     linalg: "addbmm addmm addmv baddbmm bmm cross dot einsum matmul mm mv outer trace vdot",
     creation: "arange empty empty_like eye full full_like linspace ones ones_like zeros zeros_like",
     random: "rand rand_like randn randn_like",
     decompose: "cdist erfinv gcd imag inverse polar real triangular_solve",
 }  # fmt: skip
 _OWN = {  # functions of torch's kind under their names here
-    "argsort": n.argsort_torch, "sort": n.sort_torch, "topk": n.topk_pair, "median": n.median_torch, "sum": r.sum_wide, "norm": r.norm_torch,
+    "argsort": n.argsort_torch, "argmin": r.argmin_torch, "sort": n.sort_torch, "topk": n.topk_pair, "median": n.median_torch, "norm": r.norm_torch,
     "softmax": activation.softmax_torch, "softmax_ext": activation.softmax_torch, "unique": g.unique_torch,
     "unique_consecutive": g.unique_consecutive, "gather": g.gather_elements, "scatter": g.scatter, "scatter_add": g.scatter_add,
     "clone": s.copy, "bernoulli": random.bernoulli_torch, "multinomial": random.multinomial_torch, "normal": random.normal_torch,
     "randint": random.randint_torch, "randint_like": random.randint_like_torch, "randperm": random.randperm_torch,
-    "index_put": g.index_put, "batch_matmul": linalg.matmul, "pad": image.pad, "adaptive_avg_pool2d": pooling.adaptive_avg_pool2d,
-    "max": max, "min": min, "prod": prod, "cumsum": cumsum, "cumprod": cumprod, "var": var, "std": std, "var_mean": var_mean,
+    "index_put": g.index_put, "bincount": g.bincount_torch, "batch_matmul": linalg.matmul, "pad": image.pad, "adaptive_avg_pool2d": pooling.adaptive_avg_pool2d,
+    "cummin": n.cummin_torch, "max": max, "min": min, "cumsum": cumsum, "cumprod": cumprod, "var": var, "std": std, "var_mean": var_mean,
     "std_mean": std_mean, "count_nonzero": count_nonzero, "transpose": transpose, "equal": equal, "allclose": allclose, "where": where,
     "meshgrid": meshgrid, "flatten": flatten, "item": item, "index_add": index_add,
 }  # fmt: skip

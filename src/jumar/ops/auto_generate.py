@@ -31,7 +31,7 @@ def grouped_matmul(x: Any, weight: Any, bias: Any = None, group_list: Any = None
 
 _EXT: dict[str, Any] = {
     "AddExt": a.add, "SubExt": a.sub, "SplitWithSize": movement.split, "SplitTensor": movement.split, "IndexSelect": places.index_select,
-    "SumExt": reduction.sum_wide, "MeanExt": reduction.mean, "TopkExt": mint.topk, "ClampScalar": a.clamp, "ClampTensor": a.clamp,
+    "SumExt": reduction.sum, "MeanExt": reduction.mean, "TopkExt": mint.topk, "ClampScalar": a.clamp, "ClampTensor": a.clamp,
     "CumsumExt": mint.cumsum, "OneHotExt": lambda t, n, on, off, axis=-1: places.one_hot(t, n, on, off, axis), "SortExt": mint.sort,
     "SliceExt": lambda x, dim, start, end, step=1: movement.part(x, dim % x.ndim, start, min(end, x.shape[dim]), step), "StackExt": movement.stack,
     "Arange": mint.arange, "BatchMatMulExt": linalg.bmm, "Chunk": movement.chunk, "FmodScalar": a.fmod, "FmodTensor": a.fmod, "Outer": linalg.outer,

@@ -186,8 +186,8 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = types.int6
     return made(np.array(np.triu_indices(row, offset, col)).astype(as_type(dtype).numpy))
 
 
-def _window(values: Array, window_length: int, periodic: bool, dtype: Any) -> Tensor:
-    return made((values[:-1] if periodic and window_length > 1 else values).astype(as_type(dtype or types.float32).numpy))
+def _window(values: Array, window_length: int, periodic: bool, dtype: Any, default: Type = types.float32) -> Tensor:
+    return made((values[:-1] if periodic and window_length > 1 else values).astype(as_type(dtype or default).numpy))
 
 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None) -> Tensor:
@@ -199,7 +199,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
     """The Hann window."""
-    return _window(np.hanning(window_length + (periodic and window_length > 1)), window_length, periodic, dtype)
+    return _window(np.hanning(window_length + (periodic and window_length > 1)), window_length, periodic, dtype, types.float64)
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
@@ -214,7 +214,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
     """The Kaiser window."""
-    return _window(np.kaiser(window_length + (periodic and window_length > 1), beta), window_length, periodic, dtype)
+    return _window(np.kaiser(window_length + (periodic and window_length > 1), beta), window_length, periodic, dtype, types.float64)
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = types.float32) -> Tensor:
@@ -224,7 +224,8 @@ def scalar_to_tensor(input_x: Any, dtype: Any = types.float32) -> Tensor:
 
 def tuple_to_array(input_x: Any) -> Tensor:
     """A tuple of numbers as a vector."""
-    return made(as_tensor(list(input_x)).array)
+    values = as_tensor(list(input_x)).array
+    return made(values.astype(np.int32) if values.dtype == np.int64 else values)
 
 
 range = arange

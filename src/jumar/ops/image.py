@@ -73,12 +73,13 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
 
 # --------------------------------------------------------------------------------------------------------------- resize
 def resized(
-    x: Tensor, size: tuple[int, ...], scales: tuple[float, ...] | None, mode: str, coordinates: str, nearest: str = "floor"
+    x: Tensor, size: tuple[int, ...], scales: tuple[float, ...] | None, mode: str, coordinates: str, nearest: str = "floor", cubic: float = -0.75
 ) -> Tensor:
     """The image in another size."""
     spatial = x.shape[2:]
     factors = scales or tuple(out / d for out, d in zip(size, spatial, strict=True))
-    op = o.Resize((*x.shape[:2], *size), (1.0, 1.0, *factors), mode, coordinates, nearest)
+    # with the coefficient -1/2 stands TensorFlow's rule that cells outside of the image weigh nothing
+    op = o.Resize((*x.shape[:2], *size), (1.0, 1.0, *factors), mode, coordinates, nearest, cubic, False, cubic == -0.5)
     return apply(op, x)  # type: ignore[no-any-return]
 
 
@@ -89,7 +90,24 @@ def interpolate(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Another size by interpolation.   mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area."""
+    """Another size by interpolation.   mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area.
+
+    bicubic without align_corners is TensorFlow's: its coefficient is -1/2, not the -3/4 of PyTorch (`interpolate_torch`).
+    """
+    return _interpolated(input, size, scale_factor, mode, align_corners, recompute_scale_factor, -0.75 if align_corners else -0.5)
+
+
+def interpolate_torch(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Another size by interpolation, as PyTorch has it."""
+    return _interpolated(input, size, scale_factor, mode, align_corners, recompute_scale_factor, -0.75)
+
+
+def _interpolated(
+    input: Any, size: Any, scale_factor: Any, mode: str, align_corners: bool | None, recompute_scale_factor: bool | None, cubic: float
+) -> Tensor:
     x = as_tensor(input)
     rank = x.ndim - 2
     if mode not in _INTERPOLATIONS:
@@ -112,7 +130,7 @@ def interpolate(
         return resized(x, wanted, scales, "nearest", "align_corners" if align_corners else "asymmetric", "round_prefer_ceil" if align_corners else "floor")
     if mode == "nearest-exact":
         return resized(x, wanted, scales, "nearest", "half_pixel", "round_prefer_ceil")
-    return resized(floating(x), wanted, scales, "cubic" if mode == "bicubic" else "linear", coordinates)
+    return resized(floating(x), wanted, scales, "cubic" if mode == "bicubic" else "linear", coordinates, "floor", cubic)
 
 
 def upsample(

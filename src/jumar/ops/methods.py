@@ -38,6 +38,28 @@ def _binary(op: o.Op, function: Any) -> tuple[Any, Any]:
     return forward, backward
 
 
+def _comparison(op: o.Op, function: Any) -> Any:
+    """`==` and `!=`: with what is no number, such as a list or None, Python decides by identity."""
+    forward, _ = _binary(op, function)
+
+    def call(self: Tensor, other: Any) -> Any:
+        return NotImplemented if isinstance(other, list | tuple) else forward(self, other)
+
+    return call
+
+
+def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """NumPy's functions on tensors: a NumPy scalar times a tensor is a tensor; all else is NumPy's, on arrays."""
+    if method == "__call__" and len(inputs) == 2 and not options and any(isinstance(i, np.generic) for i in inputs):
+        name = {"true_divide": "truediv", "divide": "truediv", "subtract": "sub", "multiply": "mul", "floor_divide": "floordiv", "remainder": "mod",
+                "power": "pow", "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+                }.get(ufunc.__name__, ufunc.__name__)  # fmt: skip
+        found = _ARITHMETIC.get(name) or _COMPARISON.get(name)
+        if found is not None:
+            return found[1](*inputs)
+    return getattr(ufunc, method)(*(i.asnumpy() if isinstance(i, Tensor) else i for i in inputs), **options)
+
+
 _OPERANDS = (Tensor, bool, int, float, complex, list, tuple, np.ndarray, np.generic)
 _ARITHMETIC: dict[str, tuple[o.Op, Any]] = {
     "add": (o.Add(), a.add), "sub": (o.Sub(), a.sub), "mul": (o.Mul(), a.mul), "truediv": (o.Div(), a.div),
@@ -49,15 +71,6 @@ _COMPARISON: dict[str, tuple[o.Op, Any]] = {
     "eq": (o.Equal(), a.equal), "ne": (o.NotEqual(), a.not_equal), "lt": (o.Less(), a.less), "le": (o.LessEqual(), a.less_equal),
     "gt": (o.Greater(), a.greater), "ge": (o.GreaterEqual(), a.greater_equal),
 }  # fmt: skip
-
-
-def _augmented(function: Any) -> Any:
-    def call(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
-            return NotImplemented
-        return write(self, function(self, other))
-
-    return call
 
 
 def write(self: Tensor, new: Tensor) -> Tensor:
@@ -200,28 +213,31 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None) -> Tensor:
     return Tensor(data, self.dtype if dtype is None else dtype)
 
 
-def max_of(self: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True, return_indices: bool = False) -> Any:
-    """The largest element, of all or along an axis; with return_indices also its place."""
-    return _extreme(self, axis, keepdims, initial, where, return_indices, largest=True)
+def _max_or_min(place: Any, value: Any, pairwise: Any) -> Any:
+    """`max` and `min`: (dim, keepdim) gives values and places; the keyword axis gives values, with return_indices places, too."""
+
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return pairwise(self, args[0])
+        if not args and "dim" not in kwargs:
+            axis, keep = kwargs.get("axis"), kwargs.get("keepdims", False)
+            if kwargs.get("return_indices") and axis is not None:
+                return r.with_place(place, self, axis, keep)
+            where = kwargs.get("where")
+            return value(self, axis, keep, initial=kwargs.get("initial"), where=None if where is True else where)
+        dim = args[0] if args else kwargs["dim"]
+        keep = args[1] if len(args) > 1 else kwargs.get("keepdim", kwargs.get("keepdims", False))
+        return value(self, None, keep) if dim is None else r.with_place(place, self, dim, keep)
+
+    call.__doc__ = "The extreme of all elements; with dim the extremes along it and their places."
+    return call
 
 
-def min_of(self: Tensor, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True, return_indices: bool = False) -> Any:
-    """The smallest element, of all or along an axis; with return_indices also its place."""
-    return _extreme(self, axis, keepdims, initial, where, return_indices, largest=False)
-
-
-def _extreme(self: Tensor, axis: Any, keepdims: bool, initial: Any, where: Any, return_indices: bool, *, largest: bool) -> Any:
-    if isinstance(axis, Tensor):
-        return a.maximum(self, axis) if largest else a.minimum(self, axis)
-    if return_indices and axis is not None:
-        return r.with_place(o.ArgMax if largest else o.ArgMin, self, axis, keepdims)
-    condition = None if where is True else where
-    return (r.amax if largest else r.amin)(self, axis, keepdims, initial=initial, where=condition)
-
-
-def max_torch(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The largest elements along a dimension and their places."""
-    return r.with_place(o.ArgMax, self, dim, keepdim)
+def gather_of(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements at places along a dimension (dim, index); or the slices at places (input_indices, axis, batch_dims)."""
+    if "dim" in kwargs or "index" in kwargs or (args and not isinstance(args[0], Tensor)):
+        return g.gather_elements(self, *args, **kwargs)
+    return g.gather(self, *args, **kwargs)
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
@@ -247,7 +263,7 @@ def contiguous(self: Tensor) -> Tensor:
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """Elements from one to the next along each dimension."""
-    found = tuple(b // self.itemsize for b in self.strides)
+    found = [b // self.itemsize for b in self.strides]
     return found if dim is None else found[dim]
 
 
@@ -378,7 +394,7 @@ METHODS: dict[str, Any] = {
     "triu": s.triu, "tril": s.tril, "unfold": unfold, "unflatten": s.unflatten, "resize": resize, "sum_to_size": sum_to_size,
     "contiguous": contiguous, "is_contiguous": is_contiguous, "clone": s.copy, "copy": s.copy, "stride": stride,
     # places
-    "gather": g.gather_elements, "gather_elements": g.gather_elements, "gather_nd": g.gather_nd, "index_select": g.index_select, "take": g.take_along,
+    "gather": gather_of, "gather_elements": g.gather_elements, "gather_nd": g.gather_nd, "index_select": g.index_select, "take": g.take_along,
     "scatter": g.scatter, "scatter_add": g.scatter_add, "index_add": g.index_add, "index_fill": g.index_fill, "index_put": g.index_put,
     "index_copy": g.index_copy, "masked_select": g.masked_select, "masked_fill": a.masked_fill, "masked_scatter": g.masked_scatter,
     "nonzero": g.nonzero, "argwhere": g.argwhere, "select_scatter": g.select_scatter, "slice_scatter": g.slice_scatter,
@@ -387,12 +403,12 @@ METHODS: dict[str, Any] = {
     "unsorted_segment_prod": g.unsorted_segment_prod, "scatter_sub": g.tensor_scatter_sub, "scatter_mul": g.tensor_scatter_mul,
     "scatter_div": g.tensor_scatter_div, "scatter_max": g.tensor_scatter_max, "scatter_min": g.tensor_scatter_min,
     # reductions
-    "sum": total, "mean": mean, "prod": r.prod, "all": all_any(r.all), "any": all_any(r.any), "max": max_of, "min": min_of, "amax": r.amax,
+    "sum": total, "mean": mean, "prod": r.prod, "all": all_any(r.all), "any": all_any(r.any), "max": _max_or_min(o.ArgMax, r.amax, a.maximum), "min": _max_or_min(o.ArgMin, r.amin, a.minimum), "amax": r.amax,
     "amin": r.amin, "aminmax": r.aminmax, "argmax": r.argmax, "argmin": r.argmin, "argmax_with_value": r.argmax_with_value,
     "argmin_with_value": r.argmin_with_value, "var": r.var, "std": r.std, "logsumexp": r.logsumexp, "count_nonzero": r.count_nonzero,
     "nansum": r.nansum, "nanmean": r.nanmean, "norm": r.norm, "ptp": r.ptp, "cumsum": r.cumsum, "cumprod": r.cumprod, "diff": r.diff,
     "logcumsumexp": r.logcumsumexp, "sort": ordering.sort, "argsort": ordering.argsort, "topk": ordering.topk, "top_k": ordering.top_k, "msort": ordering.msort,
-    "kthvalue": ordering.kthvalue, "median": ordering.median_torch, "nanmedian": ordering.nanmedian, "quantile": ordering.quantile, "cummax": ordering.cummax,
+    "kthvalue": ordering.kthvalue, "median": ordering.median_pair, "nanmedian": ordering.nanmedian, "quantile": ordering.quantile, "cummax": ordering.cummax,
     "cummin": ordering.cummin, "histc": ordering.histc, "softmax": activation.softmax, "log_softmax": activation.log_softmax,
     # products
     "matmul": linalg.matmul, "mm": linalg.matmul, "bmm": linalg.bmm, "mv": linalg.mv, "dot": linalg.dot, "outer": linalg.outer, "ger": linalg.outer,
@@ -447,14 +463,12 @@ def install() -> None:
         forward, backward = _binary(op, function)
         setattr(Tensor, f"__{name}__", forward)
         setattr(Tensor, f"__r{name}__", backward)
-        if name != "matmul":
-            setattr(Tensor, f"__i{name}__", _augmented(function))
     for name, (op, function) in _COMPARISON.items():
-        setattr(Tensor, f"__{name}__", _binary(op, function)[0])
+        setattr(Tensor, f"__{name}__", _comparison(op, function) if name in ("eq", "ne") else _binary(op, function)[0])
     plain: dict[str, Any] = {
         "__neg__": a.neg, "__pos__": a.positive, "__abs__": a.abs, "__invert__": a.bitwise_not, "__getitem__": indexing.getitem,
         "__setitem__": indexing.setitem, "__contains__": _contains, "__iter__": _iter, "__round__": _round,
-        "__array_priority__": 1000, "__array_ufunc__": None,
+        "__array_priority__": 1000, "__array_ufunc__": _array_ufunc,
         "from_numpy": staticmethod(from_numpy),
         "T": property(s.transpose), "mT": property(s.adjoint), "H": property(s.adjoint), "mH": property(s.adjoint), "data": property(itself),
         "dim": lambda self: self.ndim, "ndimension": lambda self: self.ndim, "numel": lambda self: self.size, "nelement": lambda self: self.size,

@@ -166,7 +166,7 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     whole = a.maximum(a.sqrt(total), clip_norm)
     factor = a.div(clip_norm, whole)
     made = [cast(a.mul(cast(t, "float32"), factor), numpy_dtype(t)) for t in tensors]
-    return made if isinstance(x, list) else tuple(made)
+    return tuple(made)
 
 
 __all__ = [

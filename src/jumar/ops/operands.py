@@ -38,6 +38,7 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
         "tensors inputs input_x arrays values",
         "dtype d_type",
         "size shape dims",
+        "dims reps multiples input_perm",
         "index indices",
         "target label labels",
         "split_size_or_sections indices_or_sections split_size",
@@ -60,25 +61,24 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
 
 
 def lenient(function: Function) -> Function:
-    """The function, which also takes its keyword arguments by their names in the other interfaces (`axis` for `dim`)."""
+    """The function, which also takes its keyword arguments by their names in the other interfaces (`axis` for `dim`, `shape` for `*shape`)."""
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return function
-    known = frozenset(parameters)
+    several = next((n for n, p in parameters.items() if p.kind is p.VAR_POSITIONAL), None)
+    known = frozenset(n for n in parameters if n != several)
     table: dict[str, str] = {}
-    for own in reversed(list(known)):
+    for own in reversed([n for n in parameters if n != several]):  # where two could be meant, the first parameter of the group is
         for group in SYNONYMS:
             if own in group:
                 table |= dict.fromkeys(group - known, own)
-    # where two own names could be meant, the first parameter of the group is
-    for own in reversed(list(parameters)):
-        for group in SYNONYMS:
-            if own in group:
-                table |= dict.fromkeys(group - known, own)
+    spread = frozenset(n for group in SYNONYMS if several in group for n in group) - known
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not kwargs.keys() <= known:
+            for name in spread & kwargs.keys():
+                args = (*args, kwargs.pop(name))
             kwargs = {k if k in known else table.get(k, k): v for k, v in kwargs.items()}
         return function(*args, **kwargs)
 

@@ -158,8 +158,14 @@ def cummax(input: Any, axis: int) -> tuple[Tensor, Tensor]:
 
 
 def cummin(input: Any, axis: int) -> tuple[Tensor, Tensor]:
-    """The smallest of all elements so far, and its place."""
-    return cummax_pair(input, axis, largest=False)
+    """The smallest of all elements so far, and its place (int32)."""
+    value, place = cummax_pair(input, axis, largest=False)
+    return value, cast(place, types.int32)
+
+
+def cummin_torch(input: Any, dim: int) -> tuple[Tensor, Tensor]:
+    """The smallest of all elements so far, and its place (int64)."""
+    return cummax_pair(input, dim, largest=False)
 
 
 def searchsorted(

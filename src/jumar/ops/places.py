@@ -425,7 +425,12 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 up occurs; with weights, the sum of the weights."""
+    """How often each number from 0 up occurs (float32); with weights, the sum of the weights."""
+    return bincount_torch(input, filled(as_tensor(input).shape, 1, np.dtype(np.float32)) if weights is None else weights, minlength)
+
+
+def bincount_torch(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each number from 0 up occurs (int64); with weights, the sum of the weights."""
     from jumar.ops.reduction import amax  # noqa: PLC0415
 
     x = places(input)

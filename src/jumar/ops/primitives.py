@@ -104,7 +104,7 @@ _enter_simple(lambda x: decompose._host(np.abs, x), "ComplexAbs")
 _enter_simple(lambda x: tuple(r.sum(a.square(t)) for t in x), "SquareSumAll")
 
 # ----------------------------------------------------------------------------------------------------------- reductions
-for _name, _function in {"ReduceMean": r.mean, "ReduceMax": r.amax, "ReduceMin": r.amin, "ReduceProd": r.prod, "ReduceAll": r.all, "ReduceAny": r.any}.items():
+for _name, _function in {"ReduceMean": r.mean, "ReduceMax": r.amax, "ReduceMin": r.amin, "ReduceProd": r.plain_prod, "ReduceAll": r.all, "ReduceAny": r.any}.items():
     _enter(_name, (lambda f: lambda self, x, axis=(): f(x, axis, self.keep_dims))(_function), keep_dims=False)
 
 
@@ -112,7 +112,7 @@ def _reduce_sum(self: Any, x: Any, axis: Any = ()) -> Tensor:
     """The sum."""
     if self.skip_mode and axis is not None and not isinstance(axis, int) and not len(ints(axis)):
         return as_tensor(x)
-    return r.sum(x, axis, self.keep_dims)
+    return r.plain_sum(x, axis, self.keep_dims)
 
 
 def _reduce_std(self: Any, x: Any) -> tuple[Tensor, Tensor]:
@@ -310,7 +310,8 @@ def _resize(mode: str) -> Any:
         else:
             coordinates = "asymmetric"
         rounding = "round_prefer_ceil" if self.align_corners else "floor"
-        return image.resized(as_tensor(x), ints(self.size if size is None else size), None, mode, coordinates, rounding)
+        cubic = -0.5 if coordinates == "half_pixel" else -0.75
+        return image.resized(as_tensor(x), ints(self.size if size is None else size), None, mode, coordinates, rounding, cubic)
 
     return compute
 

@@ -24,21 +24,23 @@ def _typed(input: Any, dtype: Any) -> Tensor:
     return cast(x, I64) if numpy_dtype(x) == BOOL else x
 
 
+def _wide(input: Any, dtype: Any) -> Tensor:
+    """The operand in the type asked for; bools and integers are summed as int64."""
+    x = as_tensor(input)
+    if dtype is not None:
+        return cast(x, as_type(dtype))
+    return cast(x, I64) if numpy_dtype(x).kind in "biu" else x
+
+
 def _kept(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with 1 for what is reduced."""
     return tuple(1 if not axes or i in axes else d for i, d in enumerate(x.shape))
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum."""
-    x = _typed(input, dtype)
+    """The sum; integers as int64."""
+    x = _wide(input, dtype)
     return apply(o.ReduceSum(axes_of(dim, x.ndim), bool(keepdim)), x)  # type: ignore[no-any-return]
-
-
-def sum_wide(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum, as torch has it: integers are summed as int64."""
-    x = as_tensor(input)
-    return sum(x, dim, keepdim, dtype=types.int64 if dtype is None and x.dtype.kind in ("Int", "UInt") else dtype)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -48,8 +50,8 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 def prod(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """The product."""
-    x = _typed(input, dtype)
+    """The product; integers as int64."""
+    x = _wide(input, dtype)
     return apply(o.ReduceProd(axes_of(dim, x.ndim), bool(keepdim)), x)  # type: ignore[no-any-return]
 
 
@@ -114,7 +116,12 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     return positions(o.ArgMax, input, dim, keepdim)
 
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmin(input: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element stands, int32; of all elements where no axis is given."""
+    return cast(positions(o.ArgMin, input, axis, keepdims), types.int32)
+
+
+def argmin_torch(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the smallest element stands, int64; of all elements where no dim is given."""
     return positions(o.ArgMin, input, dim, keepdim)
 
@@ -159,15 +166,15 @@ def _zero() -> Tensor:
 
 
 def argmax_with_value(input: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
-    """Where the largest stands (int32), and its value."""
+    """Where the largest stands (int64), and its value."""
     value, place = with_place(o.ArgMax, input, axis, keep_dims)
-    return cast(place, types.int32), value
+    return place, value
 
 
 def argmin_with_value(input: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
-    """Where the smallest stands (int32), and its value."""
+    """Where the smallest stands (int64), and its value."""
     value, place = with_place(o.ArgMin, input, axis, keep_dims)
-    return cast(place, types.int32), value
+    return place, value
 
 
 # ------------------------------------------------------------------------------------------------------------ statistics
@@ -216,7 +223,7 @@ def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = types.int32) -> Tensor:
     """How many elements are not zero."""
-    return sum(cast(a.as_bool(x), as_type(dtype)), axis, keep_dims)
+    return cast(sum(a.as_bool(x), axis, keep_dims), as_type(dtype))
 
 
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
@@ -331,7 +338,19 @@ def norm_torch(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = Fals
     return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
-reduce_sum, reduce_mean, reduce_max, reduce_min = sum, mean, amax, amin
+def plain_sum(x: Any, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """The sum; integers keep their type."""
+    tensor = _typed(x, None)
+    return apply(o.ReduceSum(axes_of(axis, tensor.ndim), bool(keep_dims)), tensor)  # type: ignore[no-any-return]
+
+
+def plain_prod(x: Any, axis: Any = (), keep_dims: bool = False) -> Tensor:
+    """The product; integers keep their type."""
+    tensor = _typed(x, None)
+    return apply(o.ReduceProd(axes_of(axis, tensor.ndim), bool(keep_dims)), tensor)  # type: ignore[no-any-return]
+
+
+reduce_sum, reduce_mean, reduce_max, reduce_min = plain_sum, mean, amax, amin
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argmax_with_value", "argmin_with_value", "count_nonzero", "cumprod", "cumsum", "diff",

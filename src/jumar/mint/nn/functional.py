@@ -57,7 +57,7 @@ _SHARED = {
     activation: "elu gelu glu hardshrink hardsigmoid hardswish hardtanh logsigmoid mish prelu relu relu6 selu silu softplus softshrink softsign "
                 "softmin threshold celu tanhshrink",
     arithmetic: "sigmoid tanh clamp",
-    image: "fold grid_sample interpolate pixel_shuffle pixel_unshuffle unfold upsample affine_grid",
+    image: "fold grid_sample pixel_shuffle pixel_unshuffle unfold affine_grid",
     loss: "binary_cross_entropy cosine_embedding_loss cosine_similarity cross_entropy l1_loss mse_loss nll_loss soft_margin_loss "
           "triplet_margin_loss huber_loss",
     normalization: "layer_norm normalize",
@@ -73,7 +73,7 @@ _OWN = {
     "conv3d": convolution.torch_conv(3), "dropout": random.dropout_torch, "flatten": movement.flatten_from, "kl_div": loss.kl_div_torch,
     "binary_cross_entropy_with_logits": loss.binary_cross_entropy_with_logits_torch, "leaky_relu": activation.leaky_relu_torch,
     "linear": linalg.dense, "log_softmax": activation.log_softmax_torch, "softmax": activation.softmax_torch, "one_hot": places.one_hot_torch,
-    "smooth_l1_loss": loss.smooth_l1_loss_torch, "pad": pad, "group_norm": group_norm, "batch_norm": batch_norm, "relu_": relu_,
+    "smooth_l1_loss": loss.smooth_l1_loss_torch, "pad": pad, "group_norm": group_norm, "batch_norm": batch_norm, "relu_": relu_, "interpolate": image.interpolate_torch, "upsample": image.interpolate_torch,
     "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention,
 }  # fmt: skip
 _TABLE = {name: getattr(module, name) for module, names in _SHARED.items() for name in names.split()} | _OWN
