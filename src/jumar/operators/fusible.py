@@ -5,10 +5,10 @@ In: the body of a group that is thought of, or a node.  Out: an answer in words:
 
 from __future__ import annotations
 
-from jumar.ir import Constant, Graph, Node, Op, Param
+from jumar.ir import Graph, Node, Op
 from jumar.operators.cpu.contraction import fits
 from jumar.operators.cpu.region import region_of
-from jumar.operators.cpu.root import ROOTS
+from jumar.operators.cpu.root import ROOTS, from_memory
 from jumar.operators.cpu.rows import sweeps_twice
 from jumar.operators.schedule import SCHEDULES
 
@@ -24,7 +24,7 @@ def refusal(target: str, body: Graph) -> str:
         return f"target {target} fuses nothing"
     roots = [n for n in body.nodes if is_root(n.op)]
     match roots:
-        case [root] if any(not isinstance(i.op, Param | Constant) for i in root.inputs):
+        case [root] if not all(from_memory(root, i) for i in root.inputs):
             return "a contraction reads its inputs from memory"
         case [root]:
             return "" if fits(root, body.outputs) else "operands do not follow the contraction's rows and columns"

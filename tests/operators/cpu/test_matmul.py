@@ -105,3 +105,13 @@ def test_epilogue_of_narrow_types_rounds_once() -> None:
     rng = np.random.default_rng(0)
     arrays = random(rng, 9, 20, dtype=np.float16), random(rng, 20, 17, dtype=np.float16), random(rng, 17, dtype=np.float16)
     check_fused(lambda x, w, b: Relu()(Add()(MatMul()(x, w), b)), *arrays, tolerance=2e-3)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("m, k, n", [(5, 7, 9), (40, 33, 70), (1, 24, 17)])
+def test_second_operand_is_turned_on_the_way(batch: tuple[int, ...], m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w, b = random(rng, *batch, m, k), random(rng, *batch, n, k), random(rng, n)
+    swapped = (*range(len(batch)), len(batch) + 1, len(batch))
+    check_fused(lambda x, w: MatMul()(x, Transpose(swapped)(w)), x, w)
+    check_fused(lambda x, w, b: Relu()(Add()(MatMul()(x, Transpose(swapped)(w)), b)), x, w, b)

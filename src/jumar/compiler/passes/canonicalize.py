@@ -36,6 +36,7 @@ from jumar.operators import (
     Select,
     Sqrt,
     Square,
+    StopGradient,
     Sub,
 )
 
@@ -83,9 +84,9 @@ def uniform_constant(node: Node) -> Node | None:
     return None
 
 
-@rule(ALGEBRA, Identity)
+@rule(ALGEBRA, Identity, StopGradient)
 def identity(node: Node) -> Node | None:
-    """identity x -> x"""
+    """identity x -> x; stop_gradient x -> x, for gradients are made before"""
     return node.inputs[0]
 
 

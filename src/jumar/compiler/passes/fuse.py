@@ -27,6 +27,7 @@ from jumar.operators import (
     LayerNorm,
     LogSoftmax,
     LpNorm,
+    MatMul,
     Reduction,
     Reshape,
     RmsNorm,
@@ -101,8 +102,8 @@ class Groups:
     # ------------------------------------------------------------------ contractions, downwards
     def grow_down(self, root: Node) -> None:
         """The epilogue of a contraction: along its only user as far as the schedule takes it."""
-        members, sink = {root}, root
-        best = Group({root}, [root])
+        members, sink = {root, *self._turned(root)}, root
+        best = Group(set(members), [root])
         while sink not in self.outputs and self.users[sink]:
             step = self._next(members, sink)
             if step is None:
@@ -118,6 +119,16 @@ class Groups:
         self._take(best)
         if len(best.members) > 1:
             self.grow_up(best.members, best.sinks[0])
+
+    def _turned(self, root: Node) -> list[Node]:
+        """The transpose before the second input of a matrix product, which packing does on the way; where nothing else reads it."""
+        if not isinstance(root.op, MatMul):
+            return []
+        w = root.inputs[1]
+        rank = w.rank
+        swapped = (*range(rank - 2), rank - 1, rank - 2)
+        alone = self.users.get(w) == (root,) and w not in self.outputs and w is not root.inputs[0]
+        return [w] if alone and rank >= 2 and isinstance(w.op, Transpose) and w.op.perm == swapped else []
 
     def _next(self, members: set[Node], sink: Node) -> tuple[set[Node], Node] | None:
         """The members with the operators up to the next one through which all that reads `sink` leaves."""

@@ -1,7 +1,8 @@
 """Common subexpressions: equal operators on equal inputs become one node, equal constants one constant.
 
 In: any graph.  Out: the same with every value computed once.  Large constants are compared by a sample first and in full only
-where the samples agree, so that weights are not hashed again and again.
+where the samples agree, so that weights are not hashed again and again.  An operator that gives more than another on the same inputs (its
+`whole`: a recurrent layer that keeps what its gradient reads) stands for both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jumar.base import Array, event
-from jumar.ir import Constant, Graph, Node, Param, rebuild, same_node
+from jumar.ir import Constant, Graph, Node, Param, apply, rebuild, same_node
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Merge:
         seen: dict[Hashable, Node] = {}
         constants: dict[Hashable, list[Node]] = {}
         merged = 0
+        there = {(n.op, n.inputs) for n in graph.nodes if hasattr(n.op, "whole")}
 
         def visit(node: Node, inputs: tuple[Node, ...]) -> Node:
             nonlocal merged
@@ -35,6 +37,9 @@ class Merge:
             elif isinstance(node.op, Param) or getattr(node.op, "stateful", False):
                 return found
             else:
+                whole = getattr(node.op, "whole", node.op)
+                if whole != node.op and (whole, node.inputs) in there:
+                    found = apply(whole, *inputs, loc=node.loc)
                 first = seen.setdefault((found.op, found.inputs), found)
             merged += first is not found and not isinstance(node.op, Constant)
             return first

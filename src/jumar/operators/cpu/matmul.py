@@ -23,7 +23,7 @@ from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, pack_task
-from jumar.operators.cpu.root import RootGroup, matrix_axes
+from jumar.operators.cpu.root import RootGroup, matrix_axes, turned
 from jumar.operators.families import Contraction
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -84,13 +84,17 @@ def lower_matmul(group: RootGroup, target: Target) -> Lowered | None:
     if x.dtype is not tile.dtype:
         task, source = convert_task(source, x.dtype, tile.dtype, x.type.size, tile.lanes)
         tasks.append(task)
+    source_w = None if w in group.outer else turned(group.root, w)  # packing turns it
+    w = source_w or w
     value, panels, panel_sizes = group.array(w), group.place(w), -(-p.columns // tile.columns) * p.depth * tile.columns
     matrices = w.type.size // (p.depth * p.columns)
     if value is not None:
-        panels = Packed(pack_panels(value.reshape(matrices, p.depth, p.columns), tile), "weights")
+        whole = value.reshape(matrices, p.columns, p.depth).swapaxes(1, 2) if source_w else value.reshape(matrices, p.depth, p.columns)
+        panels = Packed(pack_panels(whole, tile), "weights")
     else:
         each = np.arange(matrices, dtype=np.int64) * (p.depth * p.columns)
-        task, panels = pack_task(panels, w.dtype, tile, each, p.depth, p.columns, p.columns)
+        pitch = p.depth if source_w else p.columns
+        task, panels = pack_task(panels, w.dtype, tile, each, p.depth, p.columns, pitch, transposed=source_w is not None)
         tasks.append(task)
     blocks = choose_blocks(p.rows, p.columns, p.depth, 1, tile, target, p.batches)
     places = place_table(p.x_places * (p.rows * p.depth), p.w_places * panel_sizes, layout)

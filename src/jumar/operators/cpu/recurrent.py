@@ -147,7 +147,8 @@ def _walk(
     for t, chosen in itertools.product(range(layer.seq), [(i,) for i in every]) if unit_parts else ((0, every),):
         final = every[-1] in chosen
         head: list[TaskArg] = [*micro, *(panels[i] for i in chosen), fed, backward]
-        written: list[TaskArg] = [*memory.values(), *([Place(node)] if final else [])]
+        kept = [Place(node, 0, 1 + op.states + i) for i in range(len(cell.keeps))]
+        written: list[TaskArg] = [*memory.values(), *([Place(node)] if final else []), *kept]
         read: Sequence[TaskArg] = [Place(n) for n, there in ((lengths, not cell.whole), (bias, linear)) if there] + [
             Place(p) for p in peepholes
         ]
@@ -182,6 +183,7 @@ def _cell(node: Node, layer: Layer, linear: bool) -> Cell:
     return Cell(
         op.name, linear, len(node.inputs) > 5 + op.states, isinstance(op, Lstm) and op.input_forget, op.clip,
         functions[:1] if len(set(functions)) == 1 else functions, node.inputs[0].dtype, whole, layer.hidden % layer.lanes != 0, layer.tile,
+        op.kept,
     )  # fmt: skip
 
 

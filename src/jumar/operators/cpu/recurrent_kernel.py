@@ -67,7 +67,7 @@ def phases_of(kind: str, linear: bool, vectors: int) -> tuple[Phase, ...]:
 @dataclass(frozen=True)
 class Cell:
     """What the code depends on.   functions: one list of activations for all directions, or one for each; whole: all examples have all
-    steps; ragged: the hidden units do not fill their vectors.
+    steps; ragged: the hidden units do not fill their vectors; kept: what a gradient reads of each step is written too.
     """
 
     kind: str
@@ -80,6 +80,7 @@ class Cell:
     whole: bool
     ragged: bool
     tile: Tile
+    kept: bool = False
 
     @property
     def lanes(self) -> int:
@@ -96,6 +97,13 @@ class Cell:
             return ("h", "c", "rh")
         return ("h", "c") if self.kind == "lstm" else ("h",)
 
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """What is kept of each step, in the order of the arguments and of the layer's results."""
+        if not self.kept:
+            return ()
+        return ("gates", "h before", *(("c before",) if self.kind == "lstm" else ()), *(("inner",) if self.linear else ()))
+
     def scratch_nbytes(self, rows: int) -> int:
         """Pointers to rows, then sums of a panel."""
         slots = rows + EXCESS
@@ -110,7 +118,10 @@ def recurrent_kernel(cell: Cell, phases: tuple[int, ...]) -> Kernel:
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where one vector of hidden units of one example is.   old: its h; unit: the first one's number; sums, fed: of the first gate."""
+    """Where one vector of hidden units of one example is.   old: its h; unit: the first one's number; sums, fed: of the first gate.
+
+    moment: the number of the direction's, step's and example's row in what is kept.
+    """
 
     sums: Value
     fed: Value
@@ -120,6 +131,7 @@ class _Spot:
     y: Value | None
     live: Value | None
     mask: Value | None
+    moment: Value
 
 
 class _Walk:
@@ -135,6 +147,7 @@ class _Walk:
         self.memory = {name: k.pointer(name, self.kind) for name in cell.memory}
         self.final = len(cell.phases) - 1 in phases
         self.y = k.pointer("y", cell.dtype) if self.final else None
+        self.kept = {name: k.pointer(name.replace(" ", "_"), self.kind) for name in cell.keeps}
         self.lengths = None if cell.whole else k.pointer("lengths", i32)
         self.bias = k.pointer("bias_of_all", cell.dtype) if cell.linear else None
         self.peepholes = k.pointer("peepholes", cell.dtype) if cell.peepholes else None
@@ -227,11 +240,12 @@ class _Walk:
             result = None
             if self.y is not None:
                 result = k.offset(self.y, ((time * n["dirs"] + self.direction) * n["batch"] + example) * n["hidden"])
+            moment = (self.direction * n["seq"] + time) * n["batch"] + example
             for u in range(phase.units):
                 unit, skip = (panel * phase.units + u) * lanes, u * len(phase.gates) * lanes
                 mask = k.lane_mask(n["hidden"] - unit, lanes) if self.cell.ragged or phase.units > 1 else None
                 sums = k.offset(self.sums, row * columns + skip)
-                spot = _Spot(sums, k.offset(fed, skip), self.old, row * n["padded"] + unit, unit, result, live, mask)
+                spot = _Spot(sums, k.offset(fed, skip), self.old, row * n["padded"] + unit, unit, result, live, mask, moment)
                 self.gates(number, spot)
 
     def gates(self, number: int, spot: _Spot) -> None:
@@ -256,7 +270,8 @@ class _Walk:
             case "gru", False, _:
                 self.gru_new(spot, functions)
             case _:
-                self.put(spot, functions[0](self.total(spot, 0)))
+                self.keep("h before", spot, self.k.load(spot.old, spot.at, self.cell.lanes))
+                self.put(spot, self.gate(spot, 0, self.total(spot, 0), functions[0]))
 
     def sum(self, spot: _Spot, gate: int) -> Value:
         return self.k.load(spot.sums, gate * self.cell.lanes, self.cell.lanes, aligned=True)
@@ -285,6 +300,20 @@ class _Walk:
         assert spot.y is not None, "the last phase has the result"
         store(k, y, spot.y, spot.unit, spot.mask)
 
+    def keep(self, name: str, spot: _Spot, value: Value, gate: int = 0) -> None:
+        """A value that a gradient will read; zero where the example has no such step."""
+        if name not in self.kept:
+            return
+        if spot.live is not None:
+            value = self.k.select(spot.live, value, self.k.const(0.0, self.kind, self.cell.lanes))
+        width = self.n["bias"] if name == "gates" else self.n["hidden"]
+        self.k.store(value, self.kept[name], spot.moment * width + self.n["hidden"] * gate + spot.unit, spot.mask)
+
+    def gate(self, spot: _Spot, number: int, value: Value, function: Callable[[Value], Value]) -> Value:
+        """A gate of what goes into its activation, which is kept."""
+        self.keep("gates", spot, value, number)
+        return function(value)
+
     def lstm(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
         k, cell, lanes = self.k, self.cell, self.cell.lanes
         f, g, out = functions
@@ -297,10 +326,12 @@ class _Walk:
                 return value
             return k.fma(self.weights(self.peepholes, spot, self.n["hidden"] * hole), state, value)
 
-        gate = f(peep(0, 0, c))
-        forget = 1.0 - gate if cell.input_forget else f(peep(2, 2, c))
-        new = k.fma(forget, c, gate * g(self.total(spot, 3)))
-        h = f(peep(1, 1, new)) * out(new)
+        self.keep("h before", spot, k.load(spot.old, spot.at, lanes))
+        self.keep("c before", spot, c)
+        gate, other = self.gate(spot, 0, peep(0, 0, c), f), peep(2, 2, c)
+        forget = self.gate(spot, 2, other, (lambda _: 1.0 - gate) if cell.input_forget else f)
+        new = k.fma(forget, c, gate * self.gate(spot, 3, self.total(spot, 3), g))
+        h = self.gate(spot, 1, peep(1, 1, new), f) * out(new)
         k.store(new if spot.live is None else k.select(spot.live, new, c), cells, spot.at)
         self.put(spot, h)
 
@@ -308,18 +339,21 @@ class _Walk:
         k = self.k
         f, g = functions
         assert self.bias is not None, "linear_before_reset reads the bias"
-        z, reset = f(self.total(spot, 0)), f(self.total(spot, 1))
+        z, reset = (self.gate(spot, i, self.total(spot, i), f) for i in range(2))
         own = self.sum(spot, 2) + self.weights(self.bias, spot, 0)
-        self.blend(spot, z, g(k.fma(reset, own, self.fed_of(spot, 2))))
+        self.keep("h before", spot, k.load(spot.old, spot.at, self.cell.lanes))
+        self.keep("inner", spot, own)
+        self.blend(spot, z, self.gate(spot, 2, k.fma(reset, own, self.fed_of(spot, 2)), g))
 
     def gru_reset(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
         k, f = self.k, functions[0]
-        k.store(f(self.total(spot, 0)), self.buffer("c"), spot.at)
+        k.store(self.gate(spot, 0, self.total(spot, 0), f), self.buffer("c"), spot.at)
         h = k.load(spot.old, spot.at, self.cell.lanes)
-        k.store(f(self.total(spot, 1)) * h, self.buffer("rh"), spot.at)
+        self.keep("h before", spot, h)
+        k.store(self.gate(spot, 1, self.total(spot, 1), f) * h, self.buffer("rh"), spot.at)
 
     def gru_new(self, spot: _Spot, functions: Sequence[Callable[[Value], Value]]) -> None:
-        self.blend(spot, self.k.load(self.buffer("c"), spot.at, self.cell.lanes), functions[1](self.total(spot, 0)))
+        self.blend(spot, self.k.load(self.buffer("c"), spot.at, self.cell.lanes), self.gate(spot, 2, self.total(spot, 0), functions[1]))
 
     def blend(self, spot: _Spot, z: Value, new: Value) -> None:
         h = self.k.load(spot.old, spot.at, self.cell.lanes)
@@ -327,23 +361,26 @@ class _Walk:
 
     def function(self, activation: Activation) -> Callable[[Value], Value]:
         """The code of an activation, its input clipped."""
-        k, bound = self.k, self.cell.clip
-        name, alpha, beta = activation
-        table: dict[str, Any] = {
-            "Relu": Relu(), "Tanh": Tanh(), "Sigmoid": Sigmoid(), "LeakyRelu": LeakyRelu(alpha), "ThresholdedRelu": ThresholdedRelu(alpha),
-            "HardSigmoid": HardSigmoid(alpha, beta), "Elu": Elu(alpha), "Softsign": Softsign(), "Softplus": Softplus(),
-        }  # fmt: skip
+        return lambda x: activated(self.k, activation, clipped(self.k, x, self.cell.clip))
 
-        def run(x: Value) -> Value:
-            if bound > 0:
-                x = k.clamp(x, -bound, bound)
-            match name:
-                case "Affine":
-                    return x * alpha + beta
-                case "ScaledTanh":
-                    scaled: Value = Tanh().compute(k, x * beta)
-                    return scaled * alpha
-            value: Value = table[name].compute(k, x)
-            return value
 
-        return run
+def clipped(k: Builder, x: Value, bound: float) -> Value:
+    """x within -bound..bound, where there is a bound."""
+    return k.clamp(x, -bound, bound) if bound > 0 else x
+
+
+def activated(k: Builder, activation: Activation, x: Value) -> Value:
+    """An activation's value."""
+    name, alpha, beta = activation
+    match name:
+        case "Affine":
+            return x * alpha + beta
+        case "ScaledTanh":
+            scaled: Value = Tanh().compute(k, x * beta)
+            return scaled * alpha
+    table: dict[str, Any] = {
+        "Relu": Relu(), "Tanh": Tanh(), "Sigmoid": Sigmoid(), "LeakyRelu": LeakyRelu(alpha), "ThresholdedRelu": ThresholdedRelu(alpha),
+        "HardSigmoid": HardSigmoid(alpha, beta), "Elu": Elu(alpha), "Softsign": Softsign(), "Softplus": Softplus(),
+    }  # fmt: skip
+    value: Value = table[name].compute(k, x)
+    return value

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from jumar.base import Array
-from jumar.ir import Constant, Node, same_node, topological
+from jumar.ir import Constant, Node, Param, same_node, topological
 from jumar.operators.attention import Attention
+from jumar.operators.contraction import MatMul
 from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.epilogue import Axes, Layout, lay_out
 from jumar.operators.cpu.region import region_of
 from jumar.operators.families import Contraction
 from jumar.operators.fused import Fused
+from jumar.operators.movement import Transpose
 from jumar.operators.schedule import Packed, Place, TaskArg
 
 ROOTS = (Contraction, Attention, ConvGradInput)
@@ -63,6 +65,23 @@ class RootGroup:
         return layout.args([*outputs, *(self.place(s.node) for s in layout.operands)])
 
 
+def from_memory(root: Node, value: Node) -> bool:
+    """Whether a contraction reads an input of its group, or a constant, where it lies; a product takes its second one turned, too."""
+    if isinstance(value.op, Param | Constant):
+        return True
+    return value is root.inputs[1] and value is not root.inputs[0] and turned(root, value) is not None
+
+
+def turned(root: Node, value: Node) -> Node | None:
+    """What the second input of a matrix product is the transpose of, if it is one of its last two dimensions and packing can undo it."""
+    if not isinstance(root.op, MatMul) or not isinstance(value.op, Transpose):
+        return None
+    (source,) = value.inputs
+    rank = source.rank
+    swapped = (*range(rank - 2), rank - 1, rank - 2)
+    return source if rank >= 2 and value.op.perm == swapped and isinstance(source.op, Param | Constant) else None
+
+
 def root_group(node: Node) -> RootGroup | None:
     """The group of a node whose root is a contraction; None where it has none, or several."""
     if isinstance(node.op, ROOTS):
@@ -74,7 +93,7 @@ def root_group(node: Node) -> RootGroup | None:
     if len(roots) != 1:
         return None
     outer = dict(zip(body.params, node.inputs, strict=True))
-    if any(i not in outer and not isinstance(i.op, Constant) for i in roots[0].inputs):
+    if not all(from_memory(roots[0], i) for i in roots[0].inputs):
         return None
     return RootGroup(node, roots[0], body.outputs, outer)
 
