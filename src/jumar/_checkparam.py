@@ -26,7 +26,7 @@ _COMPARE: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
     EQ: ("=", operator.eq), NE: ("!=", operator.ne), LT: ("<", operator.lt), LE: ("<=", operator.le), GT: (">", operator.gt), GE: (">=", operator.ge),
     IN: ("in", lambda a, b: a in b), NOT_IN: ("not in", lambda a, b: a not in b),
 }  # fmt: skip
-_RANGE = {INC_NEITHER: "()", INC_LEFT: "[)", INC_RIGHT: "(]", INC_BOTH: "[]"}
+_RANGE = {INC_NEITHER: ("(", ")"), INC_LEFT: ("[", ")"), INC_RIGHT: ("(", "]"), INC_BOTH: ("[", "]")}
 _HARDWARE = (
     "The supported data types depend on the hardware that executes the operator, for more details, please refer to the MindSpore official "
     "website to get more information about the data type."

@@ -5,4 +5,4 @@ from __future__ import annotations
 import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 
-__all__ = [name for name in _python.__all__]  # type: ignore[attr-defined]  # noqa: C416
+__all__ = [name for name in _python.__all__]  # noqa: C416

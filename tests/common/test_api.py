@@ -83,3 +83,15 @@ def test_recompute_computes() -> None:
     assert jumar.recompute(abs, -3) == 3
     with pytest.raises(TypeError, match="block must be a cell or a function"):
         jumar.recompute(3)
+
+
+@pytest.mark.parametrize("mode", [jumar.GRAPH_MODE, jumar.PYNATIVE_MODE])
+def test_the_gradient_of_a_recomputed_block_is_the_block_s(mode: int) -> None:
+    before = jumar.get_context("mode")
+    x = jumar.Tensor([1.0, 2.0])
+    try:
+        jumar.set_context(mode=mode)
+        found = jumar.grad(lambda x: jumar.recompute(lambda y: y * y * y, x).sum())(x)
+    finally:
+        jumar.set_context(mode=before)
+    assert found.asnumpy().tolist() == [3.0, 12.0]

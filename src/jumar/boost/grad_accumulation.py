@@ -21,7 +21,7 @@ def gradient_accumulation_op(accumulation_step: int, cumulative_grad: Parameter,
 
 def gradient_clear_op(cumulative_grad: Parameter) -> Any:
     """Makes the sum 0 again."""
-    return cumulative_grad.set_data(cumulative_grad * 0)  # type: ignore[operator]
+    return cumulative_grad.set_data(cumulative_grad * 0)
 
 
 class GradientAccumulation(Cell):
@@ -39,14 +39,14 @@ class GradientAccumulation(Cell):
         self.weights = optimizer.parameters
         self.hyper_map = HyperMap()
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
-        self._accumulation_step = Parameter(Tensor(0, "int32"), name="accumulation_step")
+        self._accumulation_step: Any = Parameter(Tensor(0, "int32"), name="accumulation_step")
 
     def construct(self, loss: Any, grads: Any) -> Any:
         """The loss; the optimiser has run where the count was full."""
         self.hyper_map(partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads)
-        self._accumulation_step += 1  # type: ignore[operator]
-        if self._accumulation_step >= self._max_accumulation_step:  # type: ignore[operator]
+        self._accumulation_step += 1
+        if self._accumulation_step >= self._max_accumulation_step:
             self.optimizer(self._grad_accumulation)
             self.hyper_map(gradient_clear_op, self._grad_accumulation)
-            self._accumulation_step = 0  # type: ignore[assignment]
+            self._accumulation_step = 0
         return loss

@@ -5,13 +5,12 @@ In: a subclass; `apply(*args)` calls it.  Out: the results of `forward`, with `b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from jumar.common.api import _no_grad, grad_enabled
-from jumar.frontend.grad import tensors_in, with_gradient
+from jumar.frontend.grad import refilled, tensors_in, with_gradient
 from jumar.frontend.tensor import LOCAL, Tensor, wrap
 
 
@@ -61,7 +60,7 @@ class _Function:
         recorded = LOCAL.recorder is not None and grad_enabled()
         ctx = FunctionCtx(tuple(isinstance(a, Tensor) and recorded for a in args))
         with _no_grad():
-            result = cls.forward(ctx, *args, **kwargs)
+            result: Any = cls.forward(ctx, *args, **kwargs)
         if not recorded:
             return result
         outputs = tensors_in(result)
@@ -69,7 +68,7 @@ class _Function:
 
         def backward(*douts: Tensor | None) -> list[Tensor | None]:
             given = [_zeros(o) if d is None and ctx.materialize_grads else d for d, o in zip(douts, outputs, strict=True)]
-            found = cls.backward(ctx, *given)  # type: ignore[func-returns-value]
+            found = cls.backward(ctx, *given)
             found = found if isinstance(found, tuple | list) else (found,)
             if len(found) < len(args):
                 raise RuntimeError(
@@ -79,20 +78,8 @@ class _Function:
 
         fixed = {id(t) for t in ctx.non_differentiable}
         renewed = with_gradient(outputs, inputs, backward)
-        return _refilled(result, [o if id(o) in fixed else n for o, n in zip(outputs, renewed, strict=True)])
+        return refilled(result, [o if id(o) in fixed else n for o, n in zip(outputs, renewed, strict=True)])
 
 
 def _zeros(like: Tensor) -> Tensor:
     return wrap(np.zeros(like.shape, like.dtype.numpy))
-
-
-def _refilled(value: Any, tensors: Sequence[Tensor]) -> Any:
-    """The structure with other tensors in it."""
-    rest = iter(tensors)
-
-    def put(v: Any) -> Any:
-        if isinstance(v, Tensor):
-            return next(rest)
-        return type(v)([put(x) for x in v]) if isinstance(v, tuple | list) else v
-
-    return put(value)

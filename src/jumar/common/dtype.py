@@ -157,7 +157,8 @@ class TensorType:
         return f"mindspore.tensor[{str(self._element).lower()}]" if self._element else "mindspore.tensor"
 
 
-QuantDtype = enum.Enum("QuantDtype", {f"{sign}INT{n}": base + n - 1 for sign, base in (("", 0), ("U", 100)) for n in range(1, 17)})
+_QUANTISED = {f"{sign}INT{n}": base + n - 1 for sign, base in (("", 0), ("U", 100)) for n in range(1, 17)}
+QuantDtype: Any = enum.Enum("QuantDtype", _QUANTISED)  # type: ignore[misc]
 
 _simple_types: dict[Any, Type] = {
     list: list_, tuple: tuple_, type(None): type_none, builtins.bool: bool_, builtins.int: int64, builtins.float: float64,

@@ -5,6 +5,7 @@ In: a seed.  Out: seeded generators; `get_seed`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ def set_seed(seed: int) -> None:
     _reset_op_seed()
     DEFAULT.manual_seed(seed)
     _GLOBAL_SEED[0] = seed
+    pipelines = sys.modules.get("jumar.dataset.config")  # one that is loaded later asks for the seed itself
+    if pipelines is not None:
+        pipelines.set_seed(seed % 2**32)
 
 
 def get_seed() -> int | None:

@@ -17,8 +17,17 @@ class _Sparse:
     """What the kinds share: values and a shape."""
 
     _fields: tuple[str, ...] = ()
+    indptr: Tensor
+    indices: Tensor
     values: Tensor
     shape: tuple[int, ...]
+
+    def __init__(self, *parts: Any) -> None:
+        raise NotImplementedError("a sparse tensor is a COOTensor, CSRTensor or RowTensor")
+
+    def to_dense(self) -> Tensor:
+        """The dense tensor."""
+        raise NotImplementedError
 
     def _check(self) -> None:
         for name in self._fields:

@@ -45,7 +45,8 @@ class Layout:
             return -1
         if name not in self._alias_name:
             raise ValueError(f"The axis {name} is not found in {self._alias_name}")
-        return len(self._alias_name) - 1 - self._alias_name.index(name)
+        at: int = self._alias_name.index(name)
+        return len(self._alias_name) - 1 - at
 
     def to_dict(self) -> dict[str, Any]:
         """What it says, by name."""

@@ -108,7 +108,7 @@ def missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
     if name != NAME and not name.startswith(f"{NAME}."):
         return ""
-    known: frozenset[str] = sys.modules["jumar"].ROOMS  # type: ignore[attr-defined]
+    known: frozenset[str] = sys.modules["jumar"].ROOMS
     first = name.split(".")[1] if "." in name else ""
     hint = "" if first in known else nearest(first, list(known))
     return f"Jumar {VERSION} has no such module yet{f'; {hint}' if hint else ''} (docs/names.md lists what there is)"
