@@ -19,6 +19,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 
 from docs import names  # noqa: E402
+
 from jumar.base import SETTINGS, StackError  # noqa: E402
 from jumar.ir import REGISTRY  # noqa: E402
 from jumar.tools.ops import op_rows  # noqa: E402

@@ -112,7 +112,7 @@ def _owner(first: str) -> Any:
                 "mindspore": lambda: jumar,
                 "Tensor": lambda: jumar.Tensor([1.0]),
                 "Parameter": lambda: jumar.Parameter(jumar.Tensor([1.0]), name="p"),
-                "Cell": lambda: jumar.nn.Cell(),
+                "Cell": jumar.nn.Cell,
             }
             _OWNERS[first] = make[first]()
     return _OWNERS[first]

@@ -29,14 +29,14 @@ def test_names_are_those_of_the_modules_they_come_from() -> None:
 
 def test_a_misspelt_name_gets_the_nearest() -> None:
     with pytest.raises(AttributeError, match="did you mean Tensor"):
-        jumar.Tensr
+        _ = jumar.Tensr
 
 
 def test_a_name_that_only_mindspore_has_says_so() -> None:
     with pytest.raises(AttributeError, match=r"MindSpore 2\.10\.0 has mindspore\.dryrun, Jumar does not have it yet"):
-        jumar.dryrun
+        _ = jumar.dryrun
     with pytest.raises(AttributeError, match="no attribute 'no_grad'; did you mean _no_grad"):
-        jumar.no_grad
+        _ = jumar.no_grad
 
 
 def test_dir_lists_what_can_be_asked_for() -> None:
@@ -65,4 +65,4 @@ def test_mindspore_s_runtime_is_found_in_ours() -> None:
     jumar.runtime.synchronize()
     assert jumar.runtime.memory_allocated() > 0
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        jumar.runtime.nothing
+        _ = jumar.runtime.nothing

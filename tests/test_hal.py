@@ -40,4 +40,4 @@ def test_switches_of_absent_devices_raise() -> None:
     with pytest.raises(RuntimeError, match="precision_mode: a device must be there"):
         ascend.op_precision.precision_mode("force_fp16")
     with pytest.raises(AttributeError, match="has no switch 'x'"):
-        ascend.op_precision.x
+        _ = ascend.op_precision.x

@@ -74,7 +74,7 @@ def test_what_cannot_be_done_says_so() -> None:
     with pytest.raises(NotImplementedError, match="hooks on it do not exist here"):
         jumar.saved_tensors_hooks(abs, abs)
     with pytest.raises(AttributeError, match="MindSpore's eager executor is not here"):
-        _pynative_executor.new_graph
+        _ = _pynative_executor.new_graph
     with pytest.raises(NotImplementedError, match="not counted yet"):
         jumar.flops_collection()
 

@@ -26,9 +26,9 @@ def test_a_state_can_be_put_back() -> None:
 
 
 def test_wrong_seeds_say_what_mindspore_says() -> None:
-    with pytest.raises(ValueError, match="For 'global_seed', the 'seed' must be int and must >= 0, but got '-1' with type 'int'."):
+    with pytest.raises(ValueError, match=r"For 'global_seed', the 'seed' must be int and must >= 0, but got '-1' with type 'int'."):
         jumar.set_seed(-1)
-    with pytest.raises(TypeError, match="The argument 'seed' must be type of int, but got <class 'str'>."):
+    with pytest.raises(TypeError, match=r"The argument 'seed' must be type of int, but got <class 'str'>."):
         jumar.set_seed("a")
-    with pytest.raises(TypeError, match="Seed must be an integer."):
+    with pytest.raises(TypeError, match=r"Seed must be an integer."):
         jumar.manual_seed(1.5)
