@@ -3,12 +3,12 @@
 In: files, arrays, Python objects.  Out: Tensors or arrays, row by row.  `dataset.py` has the stages' common part, `pipeline.py` the walk.
 """
 
-from jumar.dataset import config
-from jumar.dataset.dataset import Dataset
+from jumar.dataset import config, text, transforms, vision
 from jumar.dataset.batching import BatchInfo
 from jumar.dataset.cache import DatasetCache
 from jumar.dataset.callback import CBRunParam, DSCallback, WaitedDSCallback
 from jumar.dataset.config import ErrorSamplesMode
+from jumar.dataset.dataset import Dataset
 from jumar.dataset.enums import Shuffle
 from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, ExtraMissing, RowFault, WorkerLost
 from jumar.dataset.images import (
@@ -39,9 +39,8 @@ from jumar.dataset.samplers import (
 )
 from jumar.dataset.schema import Schema
 from jumar.dataset.sources import GeneratorDataset, NumpySlicesDataset, PaddedDataset, RandomDataset
-from jumar.dataset.stages import zip_datasets as zip  # noqa: A004  MindSpore's name
+from jumar.dataset.stages import zip_datasets as zip
 from jumar.dataset.texts import CSVDataset, TextFileDataset
-from jumar.dataset import text, transforms, vision
 
 __all__ = [
     "BatchInfo", "BuiltinSampler", "CBRunParam", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "DSCallback", "DataFault", "DataTypeFault",

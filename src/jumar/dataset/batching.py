@@ -5,14 +5,16 @@ In: a stage whose rows have one shape, or are padded to one, or are what `per_ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator as Rows
+from collections.abc import Callable
+from collections.abc import Iterator as Rows
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jumar.base import StackError
 from jumar.dataset.dataset import Dataset
-from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, StackError, check_bool, check_int, names
+from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, check_bool, check_int, names
 from jumar.dataset.mapping import rearranged
 from jumar.dataset.order import RowKey
 from jumar.dataset.pipeline import Row, Run, Want
@@ -55,12 +57,14 @@ class BatchWork:
         made = self.per_batch_map(*([row[p] for row in rows] for p in self.inputs), info)
         made = made if isinstance(made, tuple) else (made,)
         if len(made) != self.expected:
-            raise DataFault(f"batch: per_batch_map must return {self.expected} columns, got {len(made)}", hint="name them all in output_columns")
-        results = [stack([to_value(v, "per_batch_map") for v in m], "batch", "per_batch_map") if isinstance(m, list) and m else m for m in made]
+            raise DataFault(
+                f"batch: per_batch_map must return {self.expected} columns, got {len(made)}", hint="name them all in output_columns"
+            )
+        results = [
+            stack([to_value(v, "per_batch_map") for v in m], "batch", "per_batch_map") if isinstance(m, list) and m else m for m in made
+        ]
         results = [to_value(r, "per_batch_map") for r in results]
-        return tuple(
-            results[p] if new else stack([row[p] for row in rows], "batch", name) for name, p, new in self.plan
-        )
+        return tuple(results[p] if new else stack([row[p] for row in rows], "batch", name) for name, p, new in self.plan)
 
 
 class BatchDataset(Dataset):
@@ -282,7 +286,9 @@ class BucketBatchByLengthDataset(Dataset):
         info = dict(self.pad_info)
         if self.to_boundary:
             if bucket == len(self.boundaries):
-                raise DataFault(f"bucket_batch_by_length: a row must be shorter than the last boundary {self.boundaries[-1]}, got a longer one")
+                raise DataFault(
+                    f"bucket_batch_by_length: a row must be shorter than the last boundary {self.boundaries[-1]}, got a longer one"
+                )
             limit = self.boundaries[bucket] - 1
             info = {n: (None if s is None else [limit if d is None else d for d in s], v) for n, (s, v) in info.items()}
         return PadWork(have, info)(RowKey(0, 0, 0, 0), (rows, BatchInfo(0, 0)))

@@ -38,7 +38,9 @@ class Slot:
                     os.posix_fallocate(self.fd, 0, size)  # else a full machine would end the process with SIGBUS at the first write
                 except OSError as error:
                     if error.errno in (errno.ENOSPC, errno.ENOMEM):
-                        raise DataFault(f"workers: shared memory for a row of {nbytes} bytes must be available, got {error.strerror}") from error
+                        raise DataFault(
+                            f"workers: shared memory for a row of {nbytes} bytes must be available, got {error.strerror}"
+                        ) from error
                     raise
             if self.map is not None:
                 self.map.close()

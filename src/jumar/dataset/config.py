@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,9 @@ class _Settings:
 
 
 _settings = _Settings()
+_global_seed = getattr(sys.modules.get("jumar.common.seed"), "get_seed", lambda: None)()
+if _global_seed is not None:  # `set_seed` was called before this room was loaded; later calls tell it here
+    _settings.seed = _global_seed % 2**32
 
 
 def set_seed(seed: int) -> None:

@@ -6,7 +6,8 @@ A stage is a description: it holds no open file, thread or process, may be used 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator as Rows, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator as Rows
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +103,11 @@ class Dataset:
         return batching.BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, **kwargs)
 
     def padded_batch(
-        self, batch_size: int | Callable[..., int], drop_remainder: bool = False, num_parallel_workers: int | None = None, pad_info: Any = None
+        self,
+        batch_size: int | Callable[..., int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        pad_info: Any = None,
     ) -> Dataset:
         """Batches whose columns are padded: `pad_info={"x": ([4], -1)}`; a None in the shape, or {}, is the longest of the batch."""
         return batching.PaddedBatchDataset(self, batch_size, drop_remainder, num_parallel_workers, pad_info)
@@ -119,7 +124,14 @@ class Dataset:
     ) -> Dataset:
         """Batches of rows of like length."""
         return batching.BucketBatchByLengthDataset(
-            self, column_names, bucket_boundaries, bucket_batch_sizes, element_length_function, pad_info, pad_to_bucket_boundary, drop_remainder
+            self,
+            column_names,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            element_length_function,
+            pad_info,
+            pad_to_bucket_boundary,
+            drop_remainder,
         )
 
     def map(
@@ -133,7 +145,9 @@ class Dataset:
         """Columns replaced by what operations make of them; `python_multiprocessing`, `cache`, `callbacks`, `max_rowsize`, `offload`."""
         return mapping.MapDataset(self, operations, input_columns, output_columns, num_parallel_workers, **kwargs)
 
-    def filter(self, predicate: Callable[..., Any], input_columns: str | list[str] | None = None, num_parallel_workers: int | None = None) -> Dataset:
+    def filter(
+        self, predicate: Callable[..., Any], input_columns: str | list[str] | None = None, num_parallel_workers: int | None = None
+    ) -> Dataset:
         return stages.FilterDataset(self, predicate, input_columns, num_parallel_workers)
 
     def flat_map(self, func: Callable[..., Any]) -> Dataset:
@@ -198,7 +212,12 @@ class Dataset:
         """Rows as lists; see `Iterator`."""
         _check_epochs("create_tuple_iterator", num_epochs)
         return Iterator(
-            self, num_epochs, output_numpy, as_dict=False, columns=names("create_tuple_iterator", "columns", columns) or None, do_copy=do_copy
+            self,
+            num_epochs,
+            output_numpy,
+            as_dict=False,
+            columns=names("create_tuple_iterator", "columns", columns) or None,
+            do_copy=do_copy,
         )
 
     def create_dict_iterator(self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False) -> Iterator:
@@ -223,7 +242,9 @@ class Dataset:
     def restore(self, position: Position) -> None:
         """The next iterator starts at `position` and gives what the one that was left there would have given."""
         if not isinstance(position, Position):
-            raise DataTypeFault(f"restore: position must be a Position, got {type(position).__name__}", hint="Position.from_json reads a text")
+            raise DataTypeFault(
+                f"restore: position must be a Position, got {type(position).__name__}", hint="Position.from_json reads a text"
+            )
         self._restored = position
 
     def set_init_step(self, init_step: int) -> None:
@@ -329,16 +350,22 @@ class Dataset:
     # what is left to other means
 
     def device_que(self, send_epoch_end: bool = True, create_data_info_queue: bool = False, queue_name: str = "") -> Dataset:
-        raise DataFault("device_que: there must be a device queue, got a host that feeds steps itself", hint="iterate, or dataset_sink_mode=False")
+        raise DataFault(
+            "device_que: there must be a device queue, got a host that feeds steps itself", hint="iterate, or dataset_sink_mode=False"
+        )
 
     def sync_wait(self, condition_name: str, num_batch: int = 1, callback: Callable[..., Any] | None = None) -> Dataset:
         raise DataFault("sync_wait: is not supported", hint="a callback of map (DSCallback) or a generator sees what the step has changed")
 
     def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
-        raise DataFault("sync_update: is not supported", hint="a callback of map (DSCallback) or a generator sees what the step has changed")
+        raise DataFault(
+            "sync_update: is not supported", hint="a callback of map (DSCallback) or a generator sees what the step has changed"
+        )
 
     def to_json(self, filename: str = "") -> dict[str, Any]:
-        raise DataFault("to_json: a pipeline must be kept as its script, got a wish for JSON", hint="dataset.position() keeps where it stands")
+        raise DataFault(
+            "to_json: a pipeline must be kept as its script, got a wish for JSON", hint="dataset.position() keeps where it stands"
+        )
 
     def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
         """Writes all rows of one epoch into MindRecord files that `MindDataset` reads."""

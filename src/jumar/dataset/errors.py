@@ -8,6 +8,7 @@ from __future__ import annotations
 import numbers
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jumar.base import StackError
@@ -51,7 +52,11 @@ class ExtraMissing(DataFault, ImportError):
 
 def trace_of(error: BaseException) -> str:
     """The traceback as text, without the frames of this package that only called the user's function."""
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    here = str(Path(__file__).parent)
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename.startswith(here):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
 
 
 def need(package: str, extra: str = "vision") -> ExtraMissing:

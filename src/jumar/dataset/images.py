@@ -64,7 +64,9 @@ class ImageFolderDataset(SourceDataset):
         self.folder = folder("ImageFolderDataset", dataset_dir)
         self.decode, self.decrypt = decode, decrypt
         if class_indexing is not None and not isinstance(class_indexing, dict):
-            raise DataTypeFault(f"ImageFolderDataset: class_indexing must be a dict of names to labels, got {type(class_indexing).__name__}")
+            raise DataTypeFault(
+                f"ImageFolderDataset: class_indexing must be a dict of names to labels, got {type(class_indexing).__name__}"
+            )
         self.class_indexing = class_indexing
         self.extensions = None if extensions is None else tuple(e.lower() for e in extensions)
 
@@ -148,7 +150,9 @@ class Cifar10Dataset(_Packed):
         chosen = [n for use, group in self.files.items() if self.usage in (use, "all") for n in group]
         found = [self.folder / n for n in chosen if (self.folder / n).is_file()]
         if not found:
-            raise DataFault(f"{type(self).__name__}: {self.folder} must have {chosen[0]}, got no such file", hint="the binary version is read")
+            raise DataFault(
+                f"{type(self).__name__}: {self.folder} must have {chosen[0]}, got no such file", hint="the binary version is read"
+            )
         size = self.heads + 3072
         for path in found:
             if path.stat().st_size % size or not path.stat().st_size:

@@ -6,14 +6,16 @@ transforms/ and vision/; each gets what the one before it returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator as Rows
+from collections.abc import Callable
+from collections.abc import Iterator as Rows
 from dataclasses import dataclass
 from typing import Any
 
+from jumar.base import StackError
 from jumar.dataset import config
 from jumar.dataset.callback import DSCallback, MapCallbacks
 from jumar.dataset.dataset import Dataset
-from jumar.dataset.errors import DataFault, DataTypeFault, StackError, check_bool, names
+from jumar.dataset.errors import DataFault, DataTypeFault, check_bool, names
 from jumar.dataset.order import RowKey
 from jumar.dataset.pipeline import Row, Run, Want
 from jumar.dataset.stages import places
@@ -63,7 +65,9 @@ class MapWork:
     def __call__(self, _: RowKey, values: tuple[Any, ...]) -> tuple[Any, ...]:
         results = apply_operations(self.operations, values)
         if len(results) != self.expected:
-            raise DataFault(f"map: operations must return {self.expected} columns, got {len(results)}", hint="name them all in output_columns")
+            raise DataFault(
+                f"map: operations must return {self.expected} columns, got {len(results)}", hint="name them all in output_columns"
+            )
         return tuple(to_value(v, "map") for v in results)
 
 
@@ -159,4 +163,3 @@ class MapDataset(Dataset):
                 calls.after_row()
         if calls:
             calls.after_pass()
-

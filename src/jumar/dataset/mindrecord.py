@@ -72,7 +72,9 @@ def open_shard(path: str) -> Shard:
         header = json.loads(text)
         header_size, page_size, _ = header["header_size"], header["page_size"], header["schema"][0]["schema"]
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise DataFault(f"MindRecord: {path} must start with a header, got {type(error).__name__}: {error}", hint="encrypted files are not read") from error
+        raise DataFault(
+            f"MindRecord: {path} must start with a header, got {type(error).__name__}: {error}", hint="encrypted files are not read"
+        ) from error
     check_int(path, "header_size", header_size, 1)
     check_int(path, "page_size", page_size, 1)
     try:
@@ -226,7 +228,16 @@ def _plain(value: Array, kind: str) -> Any:
 def save_rows(dataset: Dataset, file_name: str, num_files: int) -> None:
     """Writes one epoch of a dataset; the schema follows from the first row."""
     types = {"int32": "int32", "int64": "int64", "float32": "float32", "float64": "float64", "U": "string", "S": "bytes"}
-    small = {"int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64", "float16": "float32", "bool": "int32"}
+    small = {  # what has no type of its own takes the next larger one
+        "int8": "int32",
+        "int16": "int32",
+        "uint8": "int32",
+        "uint16": "int32",
+        "uint32": "int64",
+        "uint64": "int64",
+        "float16": "float32",
+        "bool": "int32",
+    }
     columns = dataset.columns()
     schema: dict[str, Any] = {}
     for name, value in zip(columns, dataset.first_row()):

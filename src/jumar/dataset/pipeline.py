@@ -12,19 +12,20 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator as Rows
+from collections.abc import Callable
+from collections.abc import Iterator as Rows
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jumar.base import event
+from jumar.base import StackError, event
 from jumar.dataset import config
-from jumar.dataset.errors import DataFault, StackError
+from jumar.dataset.errors import DataFault
 from jumar.dataset.order import RowKey
 from jumar.dataset.report import Clock, Report, make_report, timed
-from jumar.dataset.workers import HOLE, Hole, Inline, Pool, Work, make_pool
+from jumar.dataset.workers import Hole, Inline, Pool, Work, make_pool
 
 if TYPE_CHECKING:
     from jumar.dataset.dataset import Dataset
@@ -119,7 +120,7 @@ def produce(run: Run, root: Dataset, epoch: int, step: int, num_epochs: int) -> 
     last = epoch + num_epochs if num_epochs > 0 else None
     while last is None or epoch < last:
         start = step
-        want: Want = (lambda i, start=start: i >= start) if start else None  # type: ignore[misc]
+        want: Want = (lambda i, start=start: i >= start) if start else None
         for row in run.rows(root, epoch, want):
             if not isinstance(row, Hole):
                 yield row
@@ -253,7 +254,14 @@ class Iterator:
     """
 
     def __init__(
-        self, dataset: Dataset, num_epochs: int, output_numpy: bool, *, as_dict: bool, columns: list[str] | None = None, do_copy: bool = False
+        self,
+        dataset: Dataset,
+        num_epochs: int,
+        output_numpy: bool,
+        *,
+        as_dict: bool,
+        columns: list[str] | None = None,
+        do_copy: bool = False,
     ) -> None:
         names = dataset.get_col_names()
         for name in columns or []:

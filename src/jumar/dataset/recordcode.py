@@ -86,7 +86,11 @@ def pack(value: Any) -> bytes:
         case int():
             if -32 <= value < 128:
                 return struct.pack(">b", value) if value < 0 else bytes([value])
-            forms = ((0xCC, ">B"), (0xCD, ">H"), (0xCE, ">I"), (0xCF, ">Q")) if value >= 0 else ((0xD0, ">b"), (0xD1, ">h"), (0xD2, ">i"), (0xD3, ">q"))
+            forms = (
+                ((0xCC, ">B"), (0xCD, ">H"), (0xCE, ">I"), (0xCF, ">Q"))
+                if value >= 0
+                else ((0xD0, ">b"), (0xD1, ">h"), (0xD2, ">i"), (0xD3, ">q"))
+            )
             for code, form in forms:
                 try:
                     return bytes([code]) + struct.pack(form, value)
@@ -99,7 +103,9 @@ def pack(value: Any) -> bytes:
             raw = value.encode("utf-8")
             if len(raw) < 32:
                 return bytes([0xA0 | len(raw)]) + raw
-            code, form = next((c, f) for c, f, top in ((0xD9, ">B", 1 << 8), (0xDA, ">H", 1 << 16), (0xDB, ">I", 1 << 32)) if len(raw) < top)
+            code, form = next(
+                (c, f) for c, f, top in ((0xD9, ">B", 1 << 8), (0xDA, ">H", 1 << 16), (0xDB, ">I", 1 << 32)) if len(raw) < top
+            )
             return bytes([code]) + struct.pack(form, len(raw)) + raw
         case dict():
             head = bytes([0x80 | len(value)]) if len(value) < 16 else b"\xde" + struct.pack(">H", len(value))
@@ -117,7 +123,7 @@ def pack_integers(values: Array) -> bytes:
     body = b"".join(int(v).to_bytes(1 << k, "little", signed=True) for v, k in zip(flat.tolist(), kinds.tolist()))
     if len(set(kinds.tolist())) == 1:
         body = flat.astype(f"<i{1 << int(kinds[0])}").tobytes()
-    return struct.pack(">I", len(flat)) + control.tobytes() + body
+    return struct.pack(">I", len(flat)) + control.tobytes() + bytes(body)
 
 
 def unpack_integers(data: bytes, kind: str) -> Array:

@@ -59,7 +59,9 @@ class _ShardWriter:
 
     def _fits(self, page: _Page | None, kind: str, nbytes: int) -> _Page:
         if nbytes > self.page_size:
-            raise DataFault(f"FileWriter: a row must fit a page of {self.page_size} bytes, got {nbytes}", hint="call set_page_size before writing")
+            raise DataFault(
+                f"FileWriter: a row must fit a page of {self.page_size} bytes, got {nbytes}", hint="call set_page_size before writing"
+            )
         if page is not None and len(page.data) + nbytes <= self.page_size:
             return page
         if page is not None:
@@ -98,7 +100,9 @@ class _ShardWriter:
         header = {**header, "page": sorted(self.pages, key=lambda p: p["page_id"]), "shard_id": self.number}
         text = json.dumps(header, separators=(",", ":")).encode()
         if len(text) + 8 > self.header_size:
-            raise DataFault(f"FileWriter: the header must fit {self.header_size} bytes, got {len(text)}", hint="call set_header_size before writing")
+            raise DataFault(
+                f"FileWriter: the header must fit {self.header_size} bytes, got {len(text)}", hint="call set_header_size before writing"
+            )
         self.file.seek(0)
         self.file.write(len(text).to_bytes(8, "little") + text)
         self.file.truncate(max(self.header_size, os.fstat(self.file.fileno()).st_size))
@@ -144,6 +148,7 @@ class FileWriter:
         self._header_size, self._page_size = 1 << 24, 1 << 25
         self._schema: dict[str, dict[str, Any]] | None = None
         self._desc = ""
+        self._saved = 0  # bytes that packing integers has saved
         self._index: list[str] | None = None
         self._shards: list[_ShardWriter] | None = None
 
@@ -171,7 +176,9 @@ class FileWriter:
             raise DataTypeFault(f"FileWriter.add_schema: content must be a dict of columns, got {content!r}")
         for name, spec in content.items():
             if not isinstance(spec, dict) or spec.get("type") not in TYPES or set(spec) - {"type", "shape"}:
-                raise DataValueFault(f"FileWriter.add_schema: column {name!r} must have a type among {list(TYPES)} and maybe a shape, got {spec}")
+                raise DataValueFault(
+                    f"FileWriter.add_schema: column {name!r} must have a type among {list(TYPES)} and maybe a shape, got {spec}"
+                )
             if "shape" in spec and (spec["type"] in ("string", "bytes") or not isinstance(spec["shape"], list)):
                 raise DataValueFault(f"FileWriter.add_schema: column {name!r} must be numbers with a list as shape, got {spec}")
             if not name.isidentifier():
@@ -212,7 +219,9 @@ class FileWriter:
                 raise DataFault(f"FileWriter.write_raw_data: row {total + i} must have the columns {list(schema)}, got none for {missing}")
             raw = {n: _scalar(row[n], schema[n]["type"], n) for n in schema if n not in blobs}
             body = pack(raw)
-            blob = join_blob([_array(row[n], schema[n], n) for n in blobs])
+            parts = [_array(row[n], schema[n], n) for n in blobs]
+            self._saved += sum(np.asarray(row[n]).nbytes - len(p) for n, p in zip(blobs, parts) if schema[n]["type"] in ("int32", "int64"))
+            blob = join_blob(parts)
             # a call with many rows fills the shards in stretches, calls with single rows deal them out
             owner = i * len(self._shards) // len(raw_data) if len(raw_data) >= len(self._shards) else (total + i) % len(self._shards)
             self._shards[owner].add(len(body).to_bytes(8, "little") + body, blob, tuple(raw[n] for n in self._index or []))
@@ -222,12 +231,11 @@ class FileWriter:
         schema = self._need_schema()
         if self._shards is None:
             raise DataFault("FileWriter.commit: a row must be written first, got none")
-        integers = sum(1 for n in self._blobs() if schema[n]["type"] in ("int32", "int64"))
         header = {
             "header_size": self._header_size,
             "index_fields": [{"index_field": n, "schema_id": 0} for n in self._index or []],
             "page_size": self._page_size,
-            "compression_size": integers,
+            "compression_size": max(0, self._saved),
             "schema": [{"blob_fields": self._blobs(), "desc": self._desc, "schema": schema}],
             "shard_addresses": [Path(p).name for p in self._paths],
             "statistics": None,

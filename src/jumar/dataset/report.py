@@ -49,7 +49,7 @@ class Report:
 
     @property
     def starving(self) -> str:
-        if not self.stages or self.step_waited_s < 0.05 * max(self.seconds, 1e-9):
+        if not self.stages or self.step_waited_s < 0.1 * max(self.seconds, 1e-9):
             return ""
         return max(self.stages, key=lambda s: s.own_s).name
 
@@ -91,6 +91,7 @@ def timed(clock: Clock, rows: Iterator[Any]) -> Iterator[Any]:
 def make_report(clocks: dict[int, Clock], rows: int, seconds: float, step_waited_s: float, pipeline_waited_s: float) -> Report:
     """Clocks of whole subtrees to stages with their own time."""
     stages = [
-        Stage(c.name, c.depth, c.rows, max(0.0, c.total_s - sum(clocks[b].total_s for b in c.below if b in clocks))) for c in clocks.values()
+        Stage(c.name, c.depth, c.rows, max(0.0, c.total_s - sum(clocks[b].total_s for b in c.below if b in clocks)))
+        for c in clocks.values()
     ]
     return Report(tuple(stages), rows, seconds, step_waited_s, pipeline_waited_s)

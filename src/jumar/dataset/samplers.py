@@ -247,7 +247,9 @@ class PKSampler(BuiltinSampler):
 
     def order(self, count: int, seed: int, number: int) -> Array:
         if self.labels is None:
-            raise DataFault("PKSampler: the source must have labels, got one without", hint="ImageFolder, Mnist, Cifar and Mind datasets have")
+            raise DataFault(
+                "PKSampler: the source must have labels, got one without", hint="ImageFolder, Mnist, Cifar and Mind datasets have"
+            )
         labels = np.asarray(self.labels)
         draws = np.random.default_rng([seed, number])
         found: list[int] = []

@@ -6,16 +6,18 @@ In: arrays, objects with `__getitem__` and `__len__`, functions that make iterat
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator as Rows, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator as Rows
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jumar.base import StackError
 from jumar.dataset.cache import DatasetCache
 from jumar.dataset.dataset import Dataset
 from jumar.dataset.enums import Shuffle
-from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, StackError, check_bool, check_int, names
+from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, check_bool, check_int, names
 from jumar.dataset.order import RowKey
 from jumar.dataset.pipeline import Row, Run, Want
 from jumar.dataset.samplers import IterSampler, Sampler, SequentialSampler, choose_sampler
@@ -182,9 +184,13 @@ class GeneratorDataset(SourceDataset):
         if not self.random_access and not callable(source) and not hasattr(source, "__iter__") and not hasattr(source, "__next__"):
             raise DataTypeFault(f"{who}: source must be iterable, callable or have __getitem__ and __len__, got {type(source).__name__}")
         if not self.random_access and (sampler is not None or num_shards is not None):
-            raise DataValueFault(f"{who}: source must have __getitem__ and __len__ for a sampler or num_shards, got {type(source).__name__}")
+            raise DataValueFault(
+                f"{who}: source must have __getitem__ and __len__ for a sampler or num_shards, got {type(source).__name__}"
+            )
         if batch_sampler is not None and any(a is not None for a in (num_samples, shuffle, num_shards, shard_id, sampler)):
-            raise DataValueFault(f"{who}: batch_sampler must stand alone, got it with num_samples, shuffle, num_shards, shard_id or sampler")
+            raise DataValueFault(
+                f"{who}: batch_sampler must stand alone, got it with num_samples, shuffle, num_shards, shard_id or sampler"
+            )
         super().__init__(num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id)
         self.processes = check_bool(who, "python_multiprocessing", python_multiprocessing)
         self.num_samples = num_samples
@@ -234,7 +240,11 @@ class GeneratorDataset(SourceDataset):
             yield from self._iterated(run, number, want)
 
     def picked(self, run: Run, number: int, order: Rows[int | None]) -> Rows[Row | Hole]:
-        yield from super().picked(run, number, order) if self.random_access and not self.batch_sampler else Dataset.picked(self, run, number, order)
+        yield from (
+            super().picked(run, number, order)
+            if self.random_access and not self.batch_sampler
+            else Dataset.picked(self, run, number, order)
+        )
 
     def _iterated(self, run: Run, number: int, want: Want) -> Rows[Row | Hole]:
         """An iterable can only be walked: rows before a position are made and dropped."""
@@ -258,7 +268,9 @@ class GeneratorDataset(SourceDataset):
 
     def _fresh(self) -> Any:
         """An iterable for one pass.   A generator that was started can be walked once only, so its rows are kept for the next pass."""
-        if inspect.isgenerator(self.source) or (hasattr(self.source, "__next__") and iter(self.source) is self.source and _once(self.source)):
+        if inspect.isgenerator(self.source) or (
+            hasattr(self.source, "__next__") and iter(self.source) is self.source and _once(self.source)
+        ):
             if not isinstance(self.source, Kept):
                 self.source = Kept(self.source)
             return self.source.walk()

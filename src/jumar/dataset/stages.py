@@ -5,7 +5,8 @@ In: other stages.  Out: `Dataset`s (dataset.py makes them).  Each asks the stage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator as Rows, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Iterator as Rows
 from itertools import count as counting
 from typing import Any
 
@@ -32,7 +33,9 @@ def places(stage: Dataset, wanted: list[str], who: str) -> list[int]:
 class FilterDataset(Dataset):
     """The rows for which a function of the given columns (default: all) is true."""
 
-    def __init__(self, child: Dataset, predicate: Callable[..., Any], input_columns: str | list[str] | None, num_parallel_workers: int | None) -> None:
+    def __init__(
+        self, child: Dataset, predicate: Callable[..., Any], input_columns: str | list[str] | None, num_parallel_workers: int | None
+    ) -> None:
         super().__init__([child], num_parallel_workers)
         if not callable(predicate):
             raise DataTypeFault(f"filter: predicate must be a function, got {type(predicate).__name__}")
@@ -368,9 +371,15 @@ def split(dataset: Dataset, sizes: Sequence[int] | Sequence[float], randomize: b
     else:
         raise DataValueFault(f"split: sizes must be all counts or all fractions in (0, 1], got {list(sizes)}")
     base, mixed = dataset.unsampled()
-    parts = []
+    parts: list[PartDataset] = []
     for i, count in enumerate(counts):
-        part = PartDataset(base, RandomSampler() if randomize else SequentialSampler(), sum(counts[:i]), count, config.draw_seed() if i == 0 else parts[0].seed)
+        part = PartDataset(
+            base,
+            RandomSampler() if randomize else SequentialSampler(),
+            sum(counts[:i]),
+            count,
+            config.draw_seed() if i == 0 else parts[0].seed,
+        )
         if mixed:  # a source that shuffles goes on to shuffle within the part
             part.use_sampler(RandomSampler())
         parts.append(part)

@@ -188,7 +188,9 @@ class CSVDataset(_FileRows):
         return 0 if self.given else 1
 
     def _fields(self, text: str) -> list[str]:
-        return next(csv.reader([text.rstrip("\r\n")] if "\n" not in text.rstrip("\r\n") else text.splitlines(True), delimiter=self.field_delim))
+        return next(
+            csv.reader([text.rstrip("\r\n")] if "\n" not in text.rstrip("\r\n") else text.splitlines(True), delimiter=self.field_delim)
+        )
 
     @cached_property
     def header(self) -> list[str]:

@@ -65,6 +65,6 @@ def numpy_type(kind: Any) -> np.dtype[Any] | None:
     if text in ("string", "str", "bytes"):
         return np.dtype("U")
     try:
-        return np.dtype(kind)
+        return np.dtype(kind)  # type: ignore[no-any-return]
     except TypeError:
         return np.dtype({"bool_": "bool", "bool": "bool"}.get(text, text))

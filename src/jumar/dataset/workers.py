@@ -23,9 +23,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from jumar.base import StackError
 from jumar.dataset import config
 from jumar.dataset.channel import Slots, receive, send
-from jumar.dataset.errors import RowFault, StackError, WorkerLost, trace_of
+from jumar.dataset.errors import RowFault, WorkerLost, trace_of
 from jumar.dataset.order import RowKey, set_row
 
 DEPTH = 2  # tasks that one worker process may have: one at work, one waiting
@@ -138,7 +139,8 @@ class _Worker:
     def __init__(self, stage: str, work: Work, number: int) -> None:
         self.name = f"worker {number}"
         shared = config.get_enable_shared_mem()
-        self.inbox, self.outbox = (Slots(DEPTH), Slots(DEPTH)) if shared else (None, None)
+        self.inbox: Slots | None = Slots(DEPTH) if shared else None
+        self.outbox: Slots | None = Slots(DEPTH) if shared else None
         self.pipe, theirs = multiprocessing.Pipe()
         _parent_ends.add(self.pipe)
         context = multiprocessing.get_context(config.get_multiprocessing_start_method())
@@ -194,7 +196,12 @@ class Processes:
         limit = 2 * DEPTH * len(self.workers)
         try:
             while more or window:
-                while more and len(window) < limit and (worker := min(self.workers, key=lambda w: len(w.waiting))) and len(worker.waiting) < DEPTH:
+                while (
+                    more
+                    and len(window) < limit
+                    and (worker := min(self.workers, key=lambda w: len(w.waiting)))
+                    and len(worker.waiting) < DEPTH
+                ):
                     task = next(source, None)
                     if task is None:
                         more = False
@@ -269,7 +276,9 @@ class Processes:
         code = worker.process.exitcode
         how = "ended" if code is None else f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         hint = "SIGKILL often means that memory ran out: use fewer workers or a smaller prefetch size" if code == -signal.SIGKILL else ""
-        fault = WorkerLost(f"{self.stage}: {worker.name} (pid {worker.process.pid}) must give row {self._row(worker)}, but it {how}", hint=hint)
+        fault = WorkerLost(
+            f"{self.stage}: {worker.name} (pid {worker.process.pid}) must give row {self._row(worker)}, but it {how}", hint=hint
+        )
         self.close()
         raise fault
 

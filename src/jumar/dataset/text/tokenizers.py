@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -99,7 +99,12 @@ class RegexTokenizer(Tokenizer):
         return found
 
 
-FORMS = {NormalizeForm.NFC: "NFC", NormalizeForm.NFKC: "NFKC", NormalizeForm.NFD: "NFD", NormalizeForm.NFKD: "NFKD"}
+FORMS: dict[NormalizeForm, Literal["NFC", "NFKC", "NFD", "NFKD"]] = {
+    NormalizeForm.NFC: "NFC",
+    NormalizeForm.NFKC: "NFKC",
+    NormalizeForm.NFD: "NFD",
+    NormalizeForm.NFKD: "NFKD",
+}
 
 
 def is_punctuation(char: str) -> bool:
@@ -128,7 +133,10 @@ class BasicTokenizer(Tokenizer):
         who = type(self).__name__
         if not isinstance(normalization_form, NormalizeForm):
             raise DataTypeFault(f"{who}: normalization_form must be a NormalizeForm, got {normalization_form!r}")
-        self.lower_case, self.keep_whitespace = check_bool(who, "lower_case", lower_case), check_bool(who, "keep_whitespace", keep_whitespace)
+        self.lower_case, self.keep_whitespace = (
+            check_bool(who, "lower_case", lower_case),
+            check_bool(who, "keep_whitespace", keep_whitespace),
+        )
         self.form, self.preserve = normalization_form, check_bool(who, "preserve_unused_token", preserve_unused_token)
 
     def _normal(self, text: str) -> str:

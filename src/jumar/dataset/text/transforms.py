@@ -103,7 +103,7 @@ class ToNumber(Transform):
             if kind.kind == "f" and np.isfinite(number) and abs(number) > np.finfo(kind).max:
                 raise DataFault(f"ToNumber: a number must fit {kind}, got {text!r}")
             numbers.append(number)
-        return np.array(numbers, kind).reshape(found.shape)
+        return np.asarray(np.array(numbers, kind).reshape(found.shape))
 
 
 class TruncateSequencePair(Transform):
@@ -168,7 +168,7 @@ class SlidingWindow(Transform):
             raise DataFault(f"SlidingWindow: input must have one dimension, got {array.ndim}")
         if len(array) < self.width:
             return np.zeros((0, self.width), array.dtype)
-        return np.lib.stride_tricks.sliding_window_view(array, self.width).copy()
+        return np.asarray(np.lib.stride_tricks.sliding_window_view(array, self.width).copy())
 
 
 class Ngram(Transform):

@@ -134,7 +134,7 @@ class Lookup(Transform):
         if None in found:
             word = words.reshape(-1)[found.index(None)]
             raise DataFault(f"Lookup: a word must be in the vocabulary, got {str(word)!r}", hint="unknown_token stands for such words")
-        return np.array(found, self.data_type).reshape(words.shape)
+        return np.asarray(np.array(found, self.data_type).reshape(words.shape))
 
 
 class Vectors:
@@ -197,7 +197,7 @@ class ToVectors(Transform):
             chars = ["#BEGIN#", *(word.lower() if self.lower else word), "#END#"]
             pieces = [f"{n}gram-{''.join(chars[i : i + n])}" for n in (2, 3, 4) for i in range(len(chars) - n + 1)]
             found = [table[p] for p in pieces if p in table]
-            return np.mean(found, 0, dtype=np.float32) if found else self.unknown
+            return np.asarray(np.mean(found, 0, dtype=np.float32)) if found else self.unknown
         return table.get(word, table.get(word.lower(), self.unknown) if self.lower else self.unknown)
 
     def apply(self, value: Any) -> Array:

@@ -141,7 +141,9 @@ class OneHot(Transform):
         if labels.dtype.kind not in "iu":
             raise DataTypeFault(f"OneHot: label must be an integer, got {labels.dtype}")
         if labels.size and (labels.min() < 0 or labels.max() >= self.num_classes):
-            raise DataValueFault(f"OneHot: label must be within [0, {self.num_classes}), got {labels.max() if labels.min() >= 0 else labels.min()}")
+            raise DataValueFault(
+                f"OneHot: label must be within [0, {self.num_classes}), got {labels.max() if labels.min() >= 0 else labels.min()}"
+            )
         places = labels.reshape(-1) if labels.ndim < 2 else labels.reshape(labels.shape[0], -1)[:, 0]
         if self.smoothing_rate:
             out = np.full((len(places), self.num_classes), self.smoothing_rate / self.num_classes)
@@ -223,7 +225,7 @@ class TypeCast(Transform):
         array = to_value(value, "TypeCast")
         if array.dtype.kind in "US" and self.data_type is not None and self.data_type.kind not in "US":
             raise DataTypeFault(f"TypeCast: value must be numbers, got texts {array.dtype}", hint="text.ToNumber reads numbers from texts")
-        return array.astype(self.data_type)
+        return np.asarray(array.astype(self.data_type))
 
 
 class Unique(Transform):

@@ -84,7 +84,7 @@ class Rescale(ImageOp):
 
     def on_array(self, image: Array) -> Array:
         # one rounding, as OpenCV's convertTo with float coefficients
-        return (image.astype(np.float32) * np.float32(self.rescale) + np.float32(self.shift)).astype(np.float32)
+        return np.asarray((image.astype(np.float32) * np.float32(self.rescale) + np.float32(self.shift)).astype(np.float32))
 
 
 def _per_channel(who: str, name: str, values: Any, low: float) -> Array:
@@ -106,7 +106,7 @@ class Normalize(ImageOp):
 
     def on_array(self, image: Array) -> Array:
         if image.ndim == 2 and len(self.mean) == 1:
-            return ((image.astype(np.float32) - self.mean[0]) / self.std[0]).astype(np.float32)
+            return np.asarray(((image.astype(np.float32) - self.mean[0]) / self.std[0]).astype(np.float32))
         channels = image.shape[-1] if self.is_hwc else image.shape[-3] if image.ndim > 2 else 0
         if len(self.mean) not in (1, channels):
             raise DataFault(f"Normalize: mean must be one for each of {channels} channels, got {len(self.mean)}")
@@ -142,4 +142,4 @@ class LinearTransformation(ImageOp):
     def on_array(self, image: Array) -> Array:
         if image.size != len(self.mean):
             raise DataFault(f"LinearTransformation: image must have {len(self.mean)} values, got {image.size}")
-        return ((image.reshape(1, -1) - self.mean) @ self.matrix).reshape(image.shape)
+        return np.asarray(((image.reshape(1, -1) - self.mean) @ self.matrix).reshape(image.shape))

@@ -148,7 +148,9 @@ def _chained(ops: list[Op]) -> Op:
 class AutoAugment(_Recipe):
     """One of the 25 pairs of operations that were learnt for a data set."""
 
-    def __init__(self, policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET, interpolation: Inter = Inter.NEAREST, fill_value: Any = 0) -> None:
+    def __init__(
+        self, policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET, interpolation: Inter = Inter.NEAREST, fill_value: Any = 0
+    ) -> None:
         super().__init__(interpolation, fill_value)
         if not isinstance(policy, AutoAugmentPolicy):
             raise DataTypeFault(f"AutoAugment: policy must be an AutoAugmentPolicy, got {policy!r}")
@@ -236,7 +238,10 @@ def _check_batch(who: str, images: Any, labels: Any) -> tuple[Array, Array]:
     if images.ndim != 4:
         raise DataFault(f"{who}: images must be a batch of four dimensions, got shape {list(images.shape)}", hint="batch comes before it")
     if labels.ndim not in (2, 3) or len(labels) != len(images):
-        raise DataFault(f"{who}: labels must be one-hot, [batch, classes] or [batch, labels, classes], got shape {list(labels.shape)}", hint="OneHot makes them")
+        raise DataFault(
+            f"{who}: labels must be one-hot, [batch, classes] or [batch, labels, classes], got shape {list(labels.shape)}",
+            hint="OneHot makes them",
+        )
     return images, labels
 
 
@@ -295,7 +300,10 @@ class MixUp(Transform):
         self.batch_size = check_int("MixUp", "batch_size", batch_size, 1)
         self.alpha = check_number("MixUp", "alpha", alpha, 1e-9)
         if not check_bool("MixUp", "is_single", is_single):
-            raise DataFault("MixUp: is_single must be True, got False", hint="mixing with the batch before depends on what ran before; it cannot be resumed")
+            raise DataFault(
+                "MixUp: is_single must be True, got False",
+                hint="mixing with the batch before depends on what ran before; it cannot be resumed",
+            )
 
     def __call__(self, *values: Any) -> Any:
         if len(values) != 2:

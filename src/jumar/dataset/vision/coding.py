@@ -39,7 +39,7 @@ def raw_bytes(data: Any, who: str) -> bytes:
     """The bytes of an encoded picture: a uint8 vector, or bytes as MindRecord gives them."""
     if isinstance(data, (bytes, bytearray)):
         return bytes(data)
-    if isinstance(data, np.ndarray) and (data.dtype.kind == "S" and data.size == 1 or data.dtype == np.uint8 and data.ndim == 1):
+    if isinstance(data, np.ndarray) and ((data.dtype.kind == "S" and data.size == 1) or (data.dtype == np.uint8 and data.ndim == 1)):
         return data.tobytes()
     shape = f"{data.dtype} of shape {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
     raise DataTypeFault(f"{who}: input must be the bytes of a picture (uint8, one dimension), got {shape}")
@@ -74,7 +74,9 @@ def to_pil(image: Any, who: str) -> Any:
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]
     if array.ndim not in (2, 3) or array.dtype != np.uint8 or (array.ndim == 3 and array.shape[2] not in (3, 4)):
-        raise DataTypeFault(f"{who}: image must be uint8 [height, width] or [height, width, 1, 3 or 4], got {array.dtype} {list(array.shape)}")
+        raise DataTypeFault(
+            f"{who}: image must be uint8 [height, width] or [height, width, 1, 3 or 4], got {array.dtype} {list(array.shape)}"
+        )
     return pil().fromarray(array)
 
 

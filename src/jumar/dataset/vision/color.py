@@ -115,7 +115,7 @@ def _rgb_bytes(hsv: Array) -> Array:
     p, q, t = v * (1 - s), v * (1 - s * f), v * (1 - s * (1 - f))
     table = [(v, t, p), (q, v, p), (p, v, t), (p, q, v), (t, p, v), (v, p, q)]
     rgb = np.select([(sector % 6 == i)[..., None] for i in range(6)], [np.stack(c, -1) for c in table])
-    return np.clip(np.rint(rgb * np.float32(255)), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(rgb * np.float32(255)), 0, 255).astype(np.uint8))
 
 
 class AdjustHue(ImageOp):
@@ -173,7 +173,9 @@ class AdjustGamma(ImageOp):
 
     def on_array(self, image: Array) -> Array:
         if image.dtype.kind == "f":
-            return np.clip(np.power(image.astype(np.float32), np.float32(self.gamma)) * np.float32(self.gain), 0, 1).astype(image.dtype)
+            return np.asarray(
+                np.clip(np.power(image.astype(np.float32), np.float32(self.gamma)) * np.float32(self.gain), 0, 1).astype(image.dtype)
+            )
         table = np.floor(np.clip((np.arange(256) / 255.0) ** self.gamma * self.gain * 255.999, 0, 255))
         return table.astype(np.uint8)[image]
 
@@ -188,7 +190,7 @@ def _channels(image: Array, table_of: Callable[[Array], Array]) -> Array:
         raise DataTypeFault(f"vision: image must be uint8, got {image.dtype}")
     flat = image.reshape(*image.shape[:2], -1)
     out = np.stack([table_of(flat[..., c])[flat[..., c]] for c in range(flat.shape[2])], -1)
-    return out.reshape(image.shape).astype(np.uint8)
+    return np.asarray(out.reshape(image.shape).astype(np.uint8))
 
 
 class AutoContrast(ImageOp):
@@ -218,7 +220,7 @@ class AutoContrast(ImageOp):
         if not len(used) or used[-1] <= used[0]:
             return same
         scale = np.float32(255.0) / np.float32(used[-1] - used[0])
-        return np.clip(np.trunc(same.astype(np.float32) * scale + np.float32(-used[0]) * scale), 0, 255).astype(np.int64)
+        return np.asarray(np.clip(np.trunc(same.astype(np.float32) * scale + np.float32(-used[0]) * scale), 0, 255).astype(np.int64))
 
     def on_array(self, image: Array) -> Array:
         return _channels(image, self._table)
@@ -237,7 +239,7 @@ class Equalize(ImageOp):
             return np.arange(256)
         scale = np.float32(255) / np.float32(channel.size - counts[lowest])
         sums = np.cumsum(np.where(np.arange(256) > lowest, counts, 0)).astype(np.float32)
-        return np.clip(np.rint(sums * scale), 0, 255)
+        return np.asarray(np.clip(np.rint(sums * scale), 0, 255))
 
     def on_array(self, image: Array) -> Array:
         return _channels(image, self._table)
@@ -267,7 +269,7 @@ class Posterize(ImageOp):
     def on_array(self, image: Array) -> Array:
         if image.dtype != np.uint8:
             raise DataTypeFault(f"Posterize: image must be uint8, got {image.dtype}")
-        return image & np.uint8(256 - (1 << (8 - self.bits)) & 255)
+        return np.asarray(image & np.uint8(256 - (1 << (8 - self.bits)) & 255))
 
     def on_pil(self, image: Any) -> Any:
         return _pillow("ops").posterize(image, self.bits) if self.bits else image.point([0] * 256 * len(image.getbands()))
@@ -313,7 +315,12 @@ class Grayscale(ImageOp):
 
 def gauss_kernel(size: int, sigma: float) -> Array:
     """Weights of a Gaussian; the small ones with default sigma are OpenCV's fixed tables."""
-    tables = {1: [1.0], 3: [0.25, 0.5, 0.25], 5: [0.0625, 0.25, 0.375, 0.25, 0.0625], 7: [0.03125, 0.109375, 0.21875, 0.28125, 0.21875, 0.109375, 0.03125]}
+    tables = {
+        1: [1.0],
+        3: [0.25, 0.5, 0.25],
+        5: [0.0625, 0.25, 0.375, 0.25, 0.0625],
+        7: [0.03125, 0.109375, 0.21875, 0.28125, 0.21875, 0.109375, 0.03125],
+    }
     if sigma <= 0 and size in tables:
         return np.array(tables[size])
     sigma = sigma if sigma > 0 else 0.3 * ((size - 1) * 0.5 - 1) + 0.8
@@ -385,7 +392,9 @@ class ConvertColor(ImageOp):
                 back = self.mode in (m.COLOR_BGR2RGBA, m.COLOR_RGBA2BGR, m.COLOR_BGR2RGB, m.COLOR_BGRA2RGBA)
                 wanted = 4 if self.mode in (m.COLOR_BGRA2BGR, m.COLOR_RGBA2BGR, m.COLOR_BGRA2RGBA) else 3
                 if image.ndim != 3 or image.shape[2] != wanted:
-                    raise DataTypeFault(f"ConvertColor: image must have {wanted} channels for {self.mode.name}, got shape {list(image.shape)}")
+                    raise DataTypeFault(
+                        f"ConvertColor: image must have {wanted} channels for {self.mode.name}, got shape {list(image.shape)}"
+                    )
                 color = image[..., 2::-1] if back else image[..., :3]
                 if self.mode in (m.COLOR_BGR2BGRA, m.COLOR_BGR2RGBA):
                     return np.concatenate([color, np.full_like(image[..., :1], 255 if image.dtype == np.uint8 else 1)], -1)

@@ -35,7 +35,9 @@ def resized(image: Array, height: int, width: int, inter: Inter, who: str = "Res
         return np.stack([resized(one, height, width, inter, who) for one in image])
     if inter in (Inter.PILCUBIC, Inter.ANTIALIAS):
         if inter is Inter.ANTIALIAS or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            raise DataTypeFault(f"{who}: {inter.name} must have a {'PIL image' if inter is Inter.ANTIALIAS else 'uint8 RGB array'}, got {image.dtype} array")
+            raise DataTypeFault(
+                f"{who}: {inter.name} must have a {'PIL image' if inter is Inter.ANTIALIAS else 'uint8 RGB array'}, got {image.dtype} array"
+            )
         return np.array(to_pil(image, who).resize((width, height), pil().Resampling.BICUBIC))
     return resample.resize(image, height, width, inter)
 
@@ -84,7 +86,7 @@ class Crop(ImageOp):
 
     def on_array(self, image: Array) -> Array:
         self._check(*image.shape[:2])
-        return image[self.top : self.top + self.size[0], self.left : self.left + self.size[1]].copy()
+        return np.asarray(image[self.top : self.top + self.size[0], self.left : self.left + self.size[1]].copy())
 
     def on_pil(self, image: Any) -> Any:
         self._check(image.height, image.width)
@@ -104,7 +106,7 @@ class CenterCrop(ImageOp):
             widths = [(down - down // 2, down // 2), (right - right // 2, right // 2)]
             image = np.pad(image, widths + [(0, 0)] * (image.ndim - 2))
         top, left = (image.shape[0] - h) // 2, (image.shape[1] - w) // 2
-        return image[top : top + h, left : left + w].copy()
+        return np.asarray(image[top : top + h, left : left + w].copy())
 
     def on_pil(self, image: Any) -> Any:
         h, w = self.size
@@ -145,9 +147,13 @@ def padded(image: Array, left: int, top: int, right: int, bottom: int, fill: Any
         out[top : top + image.shape[0], left : left + image.shape[1]] = image
         return out
     if border is Border.REFLECT and (max(top, bottom) >= image.shape[0] or max(left, right) >= image.shape[1]):
-        raise DataFault(f"Pad: a reflected border must be smaller than the picture {list(image.shape[:2])}, got {(left, top, right, bottom)}")
+        raise DataFault(
+            f"Pad: a reflected border must be smaller than the picture {list(image.shape[:2])}, got {(left, top, right, bottom)}"
+        )
     if border is Border.SYMMETRIC and (max(top, bottom) > image.shape[0] or max(left, right) > image.shape[1]):
-        raise DataFault(f"Pad: a symmetric border must be no larger than the picture {list(image.shape[:2])}, got {(left, top, right, bottom)}")
+        raise DataFault(
+            f"Pad: a symmetric border must be no larger than the picture {list(image.shape[:2])}, got {(left, top, right, bottom)}"
+        )
     return np.pad(image, widths, MODES[border])  # type: ignore[call-overload, no-any-return]
 
 
@@ -205,7 +211,12 @@ class Rotate(ImageOp):
     arrays_only = True
 
     def __init__(
-        self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False, center: tuple[float, float] | None = None, fill_value: Any = 0
+        self,
+        degrees: float,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill_value: Any = 0,
     ) -> None:
         self.degrees = check_number("Rotate", "degrees", degrees) % 360
         self.resample, self.expand = check_inter("Rotate", resample), check_bool("Rotate", "expand", expand)
@@ -245,7 +256,9 @@ class Affine(ImageOp):
 
     arrays_only = True
 
-    def __init__(self, degrees: float, translate: Any, scale: float, shear: Any, resample: Inter = Inter.NEAREST, fill_value: Any = 0) -> None:
+    def __init__(
+        self, degrees: float, translate: Any, scale: float, shear: Any, resample: Inter = Inter.NEAREST, fill_value: Any = 0
+    ) -> None:
         self.degrees = check_number("Affine", "degrees", degrees)
         if not isinstance(translate, (list, tuple)) or len(translate) != 2:
             raise DataTypeFault(f"Affine: translate must be (x, y), got {translate!r}")
@@ -265,7 +278,11 @@ class Affine(ImageOp):
         w, h = image.size
         moved = (self.translate[0] * w, self.translate[1] * h)
         m = affine_matrix((w * 0.5 + 0.5, h * 0.5 + 0.5), self.degrees, moved, self.scale, self.shear)
-        fill = (self.fill_value,) * len(image.getbands()) if isinstance(self.fill_value, int) and len(image.getbands()) > 1 else self.fill_value
+        fill = (
+            (self.fill_value,) * len(image.getbands())
+            if isinstance(self.fill_value, int) and len(image.getbands()) > 1
+            else self.fill_value
+        )
         return image.transform((w, h), pil().Transform.AFFINE, m.reshape(-1).tolist(), pil_filter("Affine", self.resample), fillcolor=fill)
 
 
@@ -285,7 +302,9 @@ class Perspective(ImageOp):
     def __init__(self, start_points: Any, end_points: Any, interpolation: Inter = Inter.BILINEAR) -> None:
         self.start, self.end = np.asarray(start_points, np.float64), np.asarray(end_points, np.float64)
         if self.start.shape != (4, 2) or self.end.shape != (4, 2):
-            raise DataTypeFault(f"Perspective: start_points and end_points must be four points each, got {self.start.shape} and {self.end.shape}")
+            raise DataTypeFault(
+                f"Perspective: start_points and end_points must be four points each, got {self.start.shape} and {self.end.shape}"
+            )
         self.interpolation = check_inter("Perspective", interpolation)
 
     def on_array(self, image: Array) -> Array:
@@ -346,7 +365,10 @@ class SlicePatches(ImageOp):
     """num_height x num_width parts, as so many columns."""
 
     def __init__(self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0) -> None:
-        self.rows, self.columns = check_int("SlicePatches", "num_height", num_height, 1), check_int("SlicePatches", "num_width", num_width, 1)
+        self.rows, self.columns = (
+            check_int("SlicePatches", "num_height", num_height, 1),
+            check_int("SlicePatches", "num_width", num_width, 1),
+        )
         if not isinstance(slice_mode, SliceMode):
             raise DataTypeFault(f"SlicePatches: slice_mode must be a SliceMode, got {slice_mode!r}")
         self.mode, self.fill_value = slice_mode, check_int("SlicePatches", "fill_value", fill_value, 0, 255)
@@ -372,7 +394,9 @@ class Erase(ImageOp):
 
     def on_array(self, image: Array) -> Array:
         if self.top + self.height > image.shape[0] or self.left + self.width > image.shape[1]:
-            raise DataFault(f"Erase: the rectangle must be inside of {list(image.shape[:2])}, got {(self.top, self.left, self.height, self.width)}")
+            raise DataFault(
+                f"Erase: the rectangle must be inside of {list(image.shape[:2])}, got {(self.top, self.left, self.height, self.width)}"
+            )
         out = image if self.inplace and image.flags.writeable else image.copy()
         out[self.top : self.top + self.height, self.left : self.left + self.width] = self.value
         return out

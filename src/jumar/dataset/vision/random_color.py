@@ -168,4 +168,3 @@ class RandomLighting(RandomOp):
             return to_pil(made, "RandomLighting") if is_pil(one) else made
 
         return op
-

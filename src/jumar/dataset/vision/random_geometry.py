@@ -180,7 +180,9 @@ class RandomResize(RandomOp):
         self.size = size
 
     def drawn(self, image: Any) -> Any:
-        return Resize(self.size, [Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA][int(draws().integers(3 if is_pil(image) else 4))])
+        return Resize(
+            self.size, [Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA][int(draws().integers(3 if is_pil(image) else 4))]
+        )
 
 
 def check_degrees(who: str, degrees: Any) -> tuple[float, float]:
@@ -193,7 +195,9 @@ def check_degrees(who: str, degrees: Any) -> tuple[float, float]:
 class RandomRotation(RandomOp):
     """Turned by a random angle."""
 
-    def __init__(self, degrees: Any, resample: Inter = Inter.NEAREST, expand: bool = False, center: Any = None, fill_value: Any = 0) -> None:
+    def __init__(
+        self, degrees: Any, resample: Inter = Inter.NEAREST, expand: bool = False, center: Any = None, fill_value: Any = 0
+    ) -> None:
         self.degrees = check_degrees("RandomRotation", degrees)
         self.resample, self.expand, self.center = check_inter("RandomRotation", resample), expand, center
         self.fill_value = check_fill("RandomRotation", fill_value)
@@ -206,7 +210,13 @@ class RandomAffine(RandomOp):
     """Turned, moved, scaled and sheared at random.   translate: parts of the size, (x, y) or (x least, x most, y least, y most)."""
 
     def __init__(
-        self, degrees: Any, translate: Any = None, scale: Any = None, shear: Any = None, resample: Inter = Inter.NEAREST, fill_value: Any = 0
+        self,
+        degrees: Any,
+        translate: Any = None,
+        scale: Any = None,
+        shear: Any = None,
+        resample: Inter = Inter.NEAREST,
+        fill_value: Any = 0,
     ) -> None:
         who = "RandomAffine"
         self.degrees = check_degrees(who, degrees)
@@ -227,8 +237,8 @@ class RandomAffine(RandomOp):
 
     def drawn(self, image: Any) -> Any:
         g = draws()
-        moved = [g.uniform(*self.translate[:2]), g.uniform(*self.translate[2:])]
-        sheared = [g.uniform(*self.shear[:2]), g.uniform(*self.shear[2:])]
+        moved = [g.uniform(self.translate[i], self.translate[i + 1]) for i in (0, 2)]
+        sheared = [g.uniform(self.shear[i], self.shear[i + 1]) for i in (0, 2)]
         return Affine(g.uniform(*self.degrees), moved, g.uniform(*self.scale), sheared, self.resample, self.fill_value)
 
 

@@ -22,11 +22,11 @@ def resize(image: Array, height: int, width: int, inter: Inter) -> Array:
         raise DataTypeFault(f"Resize: image must be uint8, uint16, int16, float32 or float64, got {image.dtype}")
     h, w = image.shape[:2]
     if (h, w) == (height, width):
-        return image.copy()
+        return np.asarray(image.copy())
     if inter is Inter.NEAREST:
         rows = np.minimum((np.arange(height) * (h / height)).astype(np.int64), h - 1)
         columns = np.minimum((np.arange(width) * (w / width)).astype(np.int64), w - 1)
-        return image[rows[:, None], columns]
+        return np.asarray(image[rows[:, None], columns])
     flat = image.reshape(h, w, -1)
     if inter is Inter.BILINEAR and h == 2 * height and w == 2 * width:
         inter = Inter.AREA  # OpenCV does so
@@ -73,8 +73,8 @@ def _interpolated(image: Array, height: int, width: int, inter: Inter) -> Array:
     if image.dtype != np.uint8:
         kind = np.float64 if image.dtype == np.float64 else np.float32
         source = image[needed].astype(kind)
-        wide = sum(source[:, places_x[:, t]] * weights_x[:, t, None].astype(kind) for t in range(weights_x.shape[1]))
-        made = sum(wide[back[:, t]] * weights_y[:, t, None, None].astype(kind) for t in range(weights_y.shape[1]))  # type: ignore[index]
+        wide: Any = sum(source[:, places_x[:, t]] * weights_x[:, t, None].astype(kind) for t in range(weights_x.shape[1]))
+        made = sum(wide[back[:, t]] * weights_y[:, t, None, None].astype(kind) for t in range(weights_y.shape[1]))
         return _rounded(np.asarray(made), image.dtype)
     fixed_x = np.rint(weights_x * 2048).astype(np.int32)
     fixed_y = np.rint(weights_y * 2048).astype(np.int32)
@@ -86,9 +86,9 @@ def _interpolated(image: Array, height: int, width: int, inter: Inter) -> Array:
         rows >>= 4
         low = (rows[back[:, 0]] * fixed_y[:, 0, None, None]) >> 16
         low += (rows[back[:, 1]] * fixed_y[:, 1, None, None]) >> 16
-        return ((low + 2) >> 2).astype(np.uint8)
+        return np.asarray(((low + 2) >> 2).astype(np.uint8))
     total = sum(rows[back[:, t]] * fixed_y[:, t, None, None] for t in range(4))
-    return np.clip((np.asarray(total) + (1 << 21)) >> 22, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip((np.asarray(total) + (1 << 21)) >> 22, 0, 255).astype(np.uint8))
 
 
 def _area_taps(size: int, out: int) -> tuple[Array, Array]:
@@ -110,7 +110,7 @@ def _area_taps(size: int, out: int) -> tuple[Array, Array]:
             places[i, at], weights[i, at] = p, 1.0 / cell
             at += 1
         if end - last > 1e-3:
-            places[i, at], weights[i, at] = last, min(min(end - last, 1.0), cell) / cell
+            places[i, at], weights[i, at] = last, min(end - last, 1.0, cell) / cell
             at += 1
     return places, weights
 
@@ -123,14 +123,14 @@ def _area(image: Array, height: int, width: int) -> Array:
         if image.dtype == np.uint8:
             total = blocks.sum((1, 3), dtype=np.int64)
             if (by_y, by_x) == (2, 2):
-                return ((total + 2) >> 2).astype(np.uint8)
-            return np.rint(total * np.float32(1 / (by_y * by_x))).astype(np.uint8)
+                return np.asarray(((total + 2) >> 2).astype(np.uint8))
+            return np.asarray(np.rint(total * np.float32(1 / (by_y * by_x))).astype(np.uint8))
         return _rounded(blocks.mean((1, 3)), image.dtype)
     places_y, weights_y = _area_taps(h, height)
     places_x, weights_x = _area_taps(w, width)
     source = image.astype(np.float32)
-    wide = sum(source[:, places_x[:, t]] * weights_x[:, t, None] for t in range(places_x.shape[1]))
-    made = sum(wide[places_y[:, t]] * weights_y[:, t, None, None] for t in range(places_y.shape[1]))  # type: ignore[index]
+    wide: Any = sum(source[:, places_x[:, t]] * weights_x[:, t, None] for t in range(places_x.shape[1]))
+    made = sum(wide[places_y[:, t]] * weights_y[:, t, None, None] for t in range(places_y.shape[1]))
     return _rounded(np.asarray(made), image.dtype)
 
 
@@ -186,7 +186,7 @@ def _blended(image: Array, px: Array, py: Array, fill: Array, *, cubic: bool) ->
         for j, b in enumerate(wx):
             weight = np.rint(a * b * 32768).astype(np.int64) if fixed else a * b
             total = total + _at(image, x + j + first, y + i + first, fill) * weight[..., None]
-    return np.clip((total + (1 << 14)) >> 15, 0, 255) if fixed else total
+    return np.asarray(np.clip((total + (1 << 14)) >> 15, 0, 255) if fixed else total)
 
 
 def _cubic(p: Array) -> list[Array]:
