@@ -1,0 +1,90 @@
+"""The state of a run: killed at any moment, it goes on with the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.train.nets import Names
+
+from jumar.frontend import Tensor
+from jumar.frontend.random import DEFAULT, draw
+from jumar.train import Resume, TrainState, save_checkpoint
+from jumar.train.errors import MismatchError
+
+HERE = Path(__file__).parent
+
+
+def run(script: str, folder: Path, *arguments: str, timeout_s: float | None = None) -> str | None:
+    """The digest that the script prints; None if it was killed before."""
+    folder.mkdir(exist_ok=True)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")])}
+    process = subprocess.Popen([sys.executable, str(HERE / script), str(folder), *arguments], stdout=subprocess.PIPE, env=environment, text=True)
+    try:
+        out, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return None
+    assert process.returncode == 0
+    return out.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script, arguments", [("run_functional.py", ["30", "3"]), ("run_model.py", ["30", "3", "1"]), ("run_model.py", ["30", "3", "0"])])
+def test_a_run_that_is_killed_goes_on_with_the_same_bits(tmp_path: Path, script: str, arguments: list[str]) -> None:
+    wanted = run(script, tmp_path / "whole", *arguments)
+    rng = random.Random(0)
+    found, kills = None, 0
+    while found is None:
+        found = run(script, tmp_path / "killed", *arguments, timeout_s=rng.uniform(1.0, 4.0) if kills < 4 else None)
+        kills += found is None
+    assert (kills, found) == (4, wanted)
+    assert not [p for p in (tmp_path / "killed").iterdir() if p.name.endswith(".partial")][1:]
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    class Scaler:
+        def __init__(self) -> None:
+            self.scale, self.good, self.counter = 4.0, 3, Tensor([7])
+
+    net, scaler, path = Names(w=(3,)), Scaler(), str(tmp_path / "s.ckpt")
+    np.random.seed(5)
+    random.seed(6)
+    DEFAULT.manual_seed(7)
+    np.random.standard_normal(3), random.gauss(0, 1), draw((2,))
+    state = TrainState(net=net, scaler=scaler)
+    state.save(path, step=4, note="x")
+    before = (np.random.standard_normal(2).tolist(), random.gauss(0, 1), random.random(), draw((2,)).asnumpy().tolist())
+    net.params[0].set_data(Tensor(np.ones(3, np.float32)))
+    scaler.scale, scaler.good = 1.0, 0
+    scaler.counter._write(Tensor([0]))
+    assert state.load(path) == {"step": 4, "note": "x"}
+    assert before == (np.random.standard_normal(2).tolist(), random.gauss(0, 1), random.random(), draw((2,)).asnumpy().tolist())
+    assert net.params[0].asnumpy().tolist() == [0, 0, 0]
+    assert (scaler.scale, scaler.good, scaler.counter.asnumpy().tolist()) == (4.0, 3, [7])
+
+
+def test_a_state_of_another_run_changes_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.ckpt")
+    TrainState(net=Names(w=(3,), v=(1,))).save(path)
+    other = Names(w=(2,), u=(1,))
+    with pytest.raises(MismatchError, match=r"net:w must be float32\[2\], got float32\[3\]"):
+        TrainState(net=other).load(path)
+    with pytest.raises(MismatchError, match="net:u is missing"):
+        TrainState(net=other).load(path)
+    save_checkpoint({"w": Tensor([1.0])}, path, crc_check=True)
+    with pytest.raises(ValueError, match="must be a training state"):
+        TrainState(net=other).load(path)
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(TypeError, match="directory must be str"):
+        Resume(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="save_steps must be at least 1"):
+        Resume("x", save_steps=0)
