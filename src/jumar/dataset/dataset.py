@@ -258,7 +258,8 @@ class Dataset:
         """Where the next iterator starts."""
         if self._restored is not None:
             return self._restored
-        seed = config.draw_seed()
+        # processes that share the rows must shuffle them alike, also where nobody has set a seed
+        seed = config.get_seed() if self.is_sharded() else config.draw_seed()
         if not self._init_step:
             return Position(seed, 0, 0)
         size = self.get_dataset_size()
@@ -342,6 +343,10 @@ class Dataset:
 
     def is_sharded(self) -> bool:
         return any(c.is_sharded() for c in self.children)
+
+    def shard(self) -> int:
+        """Which shard this process reads, so that its random numbers are not those of the others."""
+        return max((c.shard() for c in self.children), default=0)
 
     def reset(self) -> None:
         """Forgets a restored position and counts rows again."""

@@ -69,6 +69,7 @@ class Run:
     pools: dict[int, Pool] = field(default_factory=dict)
     clocks: dict[int, Clock] = field(default_factory=dict)
     seeds: dict[int, int] = field(default_factory=dict)  # of a stage, where it is not the run's own (below a split)
+    shard: int = 0
     first: int = 0  # number of the first stage; datasets inside flat_map have their own stretch
 
     def enter(self, root: Dataset, depth: int = 0, seed: int | None = None) -> Run:
@@ -87,7 +88,7 @@ class Run:
         return self.seeds[id(stage)]
 
     def key(self, stage: Dataset, number: int, index: int) -> RowKey:
-        return RowKey(self.seeds[id(stage)], self.stages[id(stage)], number, index)
+        return RowKey(self.seeds[id(stage)], self.stages[id(stage)] + (self.shard << 32), number, index)
 
     def pool(self, stage: Dataset, work: Work, count: int, processes: bool) -> None:
         """Called by `open`: the workers of a stage."""
@@ -272,7 +273,7 @@ class Iterator:
         self._as_dict, self._numpy, self._copy = as_dict, output_numpy, do_copy
         self._left = num_epochs
         start = dataset.start_position()
-        run = Run(start.seed)
+        run = Run(start.seed, shard=dataset.shard())
         try:
             run.enter(dataset)
             source = produce(run, dataset, start.epoch, start.step, num_epochs)

@@ -80,6 +80,10 @@ class Sampler:
     def is_sharded(self) -> bool:
         return bool(self.child_sampler and self.child_sampler.is_sharded())
 
+    def shard(self) -> int:
+        """Which shard this process reads."""
+        return self.child_sampler.shard() if self.child_sampler else 0
+
 
 class BuiltinSampler(Sampler):
     """The base of the samplers of this file."""
@@ -167,6 +171,9 @@ class DistributedSampler(BuiltinSampler):
 
     def is_sharded(self) -> bool:
         return True
+
+    def shard(self) -> int:
+        return self.shard_id
 
 
 class SubsetSampler(BuiltinSampler):

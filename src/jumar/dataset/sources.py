@@ -82,6 +82,9 @@ class SourceDataset(Dataset):
     def is_sharded(self) -> bool:
         return self.sampler.is_sharded()
 
+    def shard(self) -> int:
+        return self.sampler.shard()
+
     def use_sampler(self, new_sampler: Sampler | Iterable[int]) -> None:
         self.sampler = new_sampler if isinstance(new_sampler, Sampler) else IterSampler(new_sampler)
         self.dataset_size = None

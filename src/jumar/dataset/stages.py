@@ -248,6 +248,9 @@ class ConcatDataset(Dataset):
     def is_shuffled(self) -> bool:
         return bool(self.sampler and self.sampler.is_shuffled()) or super().is_shuffled()
 
+    def shard(self) -> int:
+        return max(self.sampler.shard() if self.sampler else 0, super().shard())
+
     def known_size(self) -> int | None:
         sizes = [c.known_size() for c in self.children]
         if None in sizes:
@@ -334,6 +337,12 @@ class PartDataset(Dataset):
 
     def seed_below(self, seed: int) -> int:
         return self.seed
+
+    def is_sharded(self) -> bool:
+        return bool(self.sampler and self.sampler.is_sharded()) or super().is_sharded()
+
+    def shard(self) -> int:
+        return max(self.sampler.shard() if self.sampler else 0, super().shard())
 
     def use_sampler(self, new_sampler: Sampler | Any) -> None:
         self.sampler = new_sampler if isinstance(new_sampler, Sampler) else IterSampler(new_sampler)
