@@ -10,8 +10,10 @@ import pytest
 from tests.operators.cpu.nodes import check_fused, close, random, run_node
 
 from jumar.base import Array, type_of
+from jumar.device import host
 from jumar.ir import Op, constant, param
 from jumar.operators import Add, Conv, ConvGradInput, ConvGradWeight, Greater, Mul, Select
+from jumar.operators.cpu.conv_grad_weight import lower_weight_gradient
 
 
 def exact(op: Op, *arrays: Array) -> Array:
@@ -136,3 +138,20 @@ def test_depthwise_gradient_of_the_filters(channels: int, kernel: int, strides: 
         x, w, y = sizes(2, channels, channels, channels, spatial, (kernel, kernel), conv)
         op = ConvGradWeight(w, strides, (pad, pad), (pad, pad), (dilation, dilation), channels, channels_last=True)
         check(op, random(rng, *x), random(rng, *y))
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize(
+    "n, height, width, c, k, low, high",
+    [(1, 8, 8, 8, 16, 1, 1), (2, 9, 13, 24, 17, 1, 1), (3, 5, 6, 40, 20, 0, 0), (3, 7, 7, 17, 33, 1, 2)],
+)
+def test_winograd_gradient_of_the_filters(m: int, n: int, height: int, width: int, c: int, k: int, low: int, high: int) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv((1, 1), (low, low), (high, high), (1, 1), channels_last=True)
+    x, w, y = sizes(n, c, k, 1, (height, width), (3, 3), conv)
+    a, b = random(rng, *x), random(rng, *y)
+    op = ConvGradWeight(w, (1, 1), (low, low), (high, high), (1, 1), channels_last=True)
+    first, second = param("x", type_of(a)), param("dy", type_of(b))
+    node = op(first, second)
+    lowered = lower_weight_gradient(node, host(), m)
+    close(exact(op, a, b), run_node(node, {first: a, second: b}, lowered), 1e-6 if m == 2 else 2e-5)

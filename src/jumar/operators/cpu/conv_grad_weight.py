@@ -7,6 +7,7 @@ window of each begins for each tap (padding points at zeros, so that strides, di
 dy side by side, and goes over taps and tiles of channels of x with outer.py's micro-kernel.  Few outputs and many positions are shared out
 by parts of the positions, each with sums of its own.  The second task adds the parts and turns [tap, channel, filter] into
 [filter, channel, tap].  With few channels a row of taps is one run of memory, as for the convolution itself.
+3x3 filters at stride 1 may go by winograd_grad.py, depthwise ones by depthwise_grad.py.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
 from jumar.operators.cpu.outer import outer_kernel
 from jumar.operators.cpu.prepare import convert_task, transpose_block
+from jumar.operators.cpu.winograd import tile_count
+from jumar.operators.cpu.winograd_grad import choose_gradient, position_pitch, transform_tasks, weight_task
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace
 from jumar.operators.windows import split_channels
 
@@ -50,8 +53,8 @@ def weight_geometry(node: Node) -> Geometry:
     return Geometry(n, spatial, channels, filters, op.groups, kernel, out, op.strides, op.pads_low, op.pads_high, op.dilations)
 
 
-def lower_weight_gradient(node: Node, target: Target) -> Lowered | None:
-    """The tasks of a ConvGradWeight with channels last."""
+def lower_weight_gradient(node: Node, target: Target, winograd: int = 0) -> Lowered | None:
+    """The tasks of a ConvGradWeight with channels last.   winograd: tiles of that size, whatever the model says."""
     x, dy = node.inputs
     if node.type.size == 0 or x.type.size == 0 or dy.type.size == 0:
         return None
@@ -66,6 +69,8 @@ def lower_weight_gradient(node: Node, target: Target) -> Lowered | None:
         places.append(place)
     if g.depthwise:
         return Lowered((*tasks, *depthwise_weight_tasks(node, g, places[0], places[1], tile, target)))
+    if m := winograd or choose_gradient(g, tile, target):
+        return Lowered((*tasks, *_winograd_tasks(node, g, m, tile, target, places[0], places[1])))
     w, at = g, places[0]
     if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
         if g.low[-1] or g.high[-1]:
@@ -75,9 +80,23 @@ def lower_weight_gradient(node: Node, target: Target) -> Lowered | None:
     cut = choose_cut(w, tile, target)
     sums = TempPlace(Temp(cut.parts * cut.part_size * tile.dtype.nbytes, "sums"))
     flops = 2 * g.rows * g.taps * g.inner * g.filters
-    tasks.append(_sums_task(w, g.channels, cut, tile, at, places[1], sums, flops))
+    tasks.append(_sums_task(w, g.channels, cut, tile, at, places[1], sums, flops, Steps(g.inner, g.filters, g.filters_each)))
     tasks.append(_order_task(node, g, w, cut, tile, sums))
     return Lowered(tuple(tasks))
+
+
+def _winograd_tasks(node: Node, g: Geometry, m: int, tile: Tile, target: Target, x: TaskArg, dy: TaskArg) -> list[Task]:
+    tasks, v, y = transform_tasks(g, m, tile, target, x, dy)
+    tiles, positions = tile_count(g, m), (m + 2) ** 2
+    one = (1,)
+    w = Geometry(1, (tiles,), positions * g.inner, positions * g.filters, positions, one, (tiles,), one, (0,), (0,), one)
+    cut = choose_cut(w, tile, target)
+    sums = TempPlace(Temp(cut.parts * cut.part_size * tile.dtype.nbytes, "sums"))
+    flops = 2 * positions * tiles * g.inner * g.filters
+    steps = Steps(position_pitch(tiles, g.inner), g.filters, position_pitch(tiles, g.filters))
+    tasks.append(_sums_task(w, g.inner, cut, tile, v, y, sums, flops, steps))
+    back, filters = weight_task(m, tile, cut.panels, cut.rows, cut.parts, cut.part_size, sums)
+    return [*tasks, back, _order_task(node, g, g, Cut(g, tile, 1, cut.block, 1, g.taps), tile, filters)]
 
 
 # ---------------------------------------------------------------------- how the work is cut
@@ -180,19 +199,30 @@ def choose_cut(g: Geometry, tile: Tile, target: Target) -> Cut:
 # ---------------------------------------------------------------------- sums
 NUMBERS = (
     "positions", "part_rows", "block", "taps", "tap_block", "tap_blocks", "panels", "panel_block", "panel_blocks", "groups",
-    "channels", "filters", "x_pitch_group", "dy_pitch", "fulls", "smalls", "part_size",
+    "channels", "filters", "x_group", "dy_pitch", "dy_group", "fulls", "smalls", "part_size",
     "inner", "outer_taps", "inner_taps",
 )  # fmt: skip
 
 
-def _sums_task(g: Geometry, pitch: int, cut: Cut, tile: Tile, x: TaskArg, dy: TaskArg, sums: TempPlace, flops: int) -> Task:
+@dataclass(frozen=True)
+class Steps:
+    """Elements from one group of x to the next, from one position of dy to the next, and from one group of dy to the next."""
+
+    x_group: int
+    dy: int
+    dy_group: int
+
+
+def _sums_task(
+    g: Geometry, pitch: int, cut: Cut, tile: Tile, x: TaskArg, dy: TaskArg, sums: TempPlace, flops: int, steps: Steps
+) -> Task:  # fmt: skip
     """pitch: elements from one cell of x to the next."""
     outer, inner = window_tables(g, pitch)
     fulls, smalls, height = cut.tiles
     zeros = np.zeros(max(1, g.inner), tile.dtype.numpy)
     numbers = (
         g.rows, cut.part_rows, cut.block, g.taps, cut.tap_block, cut.tap_blocks, cut.panels, cut.panel_block, cut.panel_blocks, g.groups,
-        g.inner, g.filters_each, g.inner, g.filters, fulls, smalls, cut.part_size,
+        g.inner, g.filters_each, steps.x_group, steps.dy, steps.dy_group, fulls, smalls, cut.part_size,
         inner.shape[0], outer.shape[1], inner.shape[1],
     )  # fmt: skip
     args: tuple[TaskArg, ...] = (
@@ -227,7 +257,7 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
     begin = part * n["part_rows"]
     end = k.minimum(begin + n["part_rows"], n["positions"])
     line = k.cast_pointer(k.offset(table, n["taps"] * n["block"]), tile.dtype)  # the block's panel of dy
-    cells = k.offset(x, group * n["x_pitch_group"])
+    cells = k.offset(x, group * n["x_group"])
     rows = n["fulls"] * FULL + n["smalls"] * height
     tap_size = rows * columns
     mine = k.offset(sums, part * n["part_size"] + group * n["panels"] * n["taps"] * tap_size)
@@ -246,7 +276,7 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
                     at = above + k.load(beside, i)
                     k.store_pointer(k.select(at < 0, zeros, k.offset(cells, at)), pointers, before + i)
         with k.loop(first_panel, last_panel) as panel:
-            source = k.offset(dy, start * n["dy_pitch"] + group * n["filters"] + panel * columns)
+            source = k.offset(dy, start * n["dy_pitch"] + group * n["dy_group"] + panel * columns)
             if partial:
                 width = k.minimum(n["filters"] - panel * columns, columns)
                 mask = k.lane_mask(width, columns)

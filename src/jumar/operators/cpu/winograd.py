@@ -399,13 +399,25 @@ def lower_winograd(
     places = Packed(np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64), "places")
     columns = _padded(g, tile)
     if not plan.block:
-        return Lowered((*tasks, *_stepped(group, g, plan, tile, layout, target, x, weights, zeros, places)))
+        return Lowered((*tasks, *_stepped(group, g, plan, tile, layout, target, x, weights, places)))
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), x, weights, zeros, places, *_size_args(g, plan, columns, plan.block))
     v = plan.positions * (plan.block * g.inner + PAD)
     products = plan.positions * ((plan.block + SMALL) * columns + PAD)
     scratch = 8 * (_table_words(plan.m) + plan.block + SMALL) + 4 * (v + products)
     kernel = blocked_kernel(plan.m, tile, layout.epilogue, _tails(g, tile))
     return Lowered((*tasks, writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch)))
+
+
+def input_task(g: Geometry, plan: Plan, tile: Tile, target: Target, x: TaskArg) -> tuple[Task, TempPlace]:
+    """V of all tiles, [positions, tiles, channels], and where it is."""
+    tiles = tile_count(g, plan.m)
+    block = max(1, tiles // (4 * target.cores))
+    v = TempPlace(Temp(4 * plan.positions * (tiles * g.inner + PAD), "winograd inputs"))
+    zeros = Packed(np.zeros(-(-g.inner // tile.lanes) * tile.lanes, np.float32), "zeros")
+    args = (x, v, zeros, *_size_args(g, plan, _padded(g, tile), block))
+    nbytes = 4 * g.n * math.prod(g.spatial) * g.channels + v.temp.nbytes
+    kernel = input_kernel(plan.m, tile, _tails(g, tile))
+    return Task(kernel, args, (1,), math.ceil(tiles / block), scratch_nbytes=8 * _table_words(plan.m), nbytes=nbytes, label="winograd input"), v
 
 
 def _stepped(
@@ -417,19 +429,14 @@ def _stepped(
     target: Target,
     x: TaskArg,
     weights: TaskArg,
-    zeros: Packed,
     places: Packed,
 ) -> tuple[Task, ...]:
     tiles, columns, positions = tile_count(g, plan.m), _padded(g, tile), plan.positions
     block = max(1, tiles // (4 * target.cores))
     sizes = _size_args(g, plan, columns, block)
     chunks = math.ceil(tiles / block)
-    v = TempPlace(Temp(4 * positions * (tiles * g.inner + PAD), "winograd inputs"))
+    first, v = input_task(g, plan, tile, target, x)
     products = TempPlace(Temp(4 * positions * (tiles * columns + PAD), "winograd products"))
-    first = Task(
-        input_kernel(plan.m, tile, _tails(g, tile)), (x, v, zeros, *sizes), (1,), chunks, scratch_nbytes=8 * _table_words(plan.m),
-        nbytes=group.root.inputs[0].type.nbytes + v.temp.nbytes, label="winograd input",
-    )  # fmt: skip
     blocks = choose_blocks(tiles, columns, g.inner, 1, tile, target, positions)
     each = np.arange(positions, dtype=np.int64)
     offsets = [each * (tiles * g.inner + PAD), each * (g.inner * columns), each * (tiles * columns + PAD)]
