@@ -59,8 +59,13 @@ def cases(train: Any, tensor: Any) -> dict[str, Any]:
     for reduction in ("none", "sum", "mean"):
         for similarity in ("cosine", "dot"):
             for zero in (True, False):
-                add(f"CosineSimilarity {similarity} {reduction} {zero}", train.CosineSimilarity(similarity, reduction, zero), (pairs[0][0],))
-    texts = [["i", "have", "a", "pen", "on", "my", "desk"]], [[["i", "have", "a", "pen", "in", "my", "desk"], ["there", "is", "a", "pen", "on", "the", "desk"]]]
+                add(
+                    f"CosineSimilarity {similarity} {reduction} {zero}", train.CosineSimilarity(similarity, reduction, zero), (pairs[0][0],)
+                )
+    texts = (
+        [["i", "have", "a", "pen", "on", "my", "desk"]],
+        [[["i", "have", "a", "pen", "in", "my", "desk"], ["there", "is", "a", "pen", "on", "the", "desk"]]],
+    )
     for n in (1, 2, 3, 4):
         add(f"Bleu {n}", train.BleuScore(n), texts)
         add(f"Bleu smooth {n}", train.BleuScore(n, smooth=True), texts, texts)
@@ -69,7 +74,27 @@ def cases(train: Any, tensor: Any) -> dict[str, Any]:
         add(f"ConfusionMatrix binary {how}", train.ConfusionMatrix(2, how, 0.4), (scores[0][:, 0], bits[0][0].reshape(-1)[:8]))
     hot_pred = np.eye(3)[rng.integers(0, 3, (4, 6))].transpose(0, 2, 1)
     hot_true = np.eye(3)[rng.integers(0, 3, (4, 6))].transpose(0, 2, 1)
-    rates = ["tpr", "tnr", "ppv", "npv", "fnr", "fpr", "fdr", "for", "pt", "ts", "acc", "ba", "f1", "mcc", "fm", "bm", "mk", "hit rate", "csi"]
+    rates = [
+        "tpr",
+        "tnr",
+        "ppv",
+        "npv",
+        "fnr",
+        "fpr",
+        "fdr",
+        "for",
+        "pt",
+        "ts",
+        "acc",
+        "ba",
+        "f1",
+        "mcc",
+        "fm",
+        "bm",
+        "mk",
+        "hit rate",
+        "csi",
+    ]
     for rate in rates:
         for skip in (True, False):
             add(f"rate {rate} {skip}", train.ConfusionMatrixMetric(skip, rate), (hot_pred, hot_true), (hot_true, hot_pred))

@@ -24,7 +24,14 @@ class Run:
     def __init__(self, callbacks: Any, batches: int = 2, **more: Any) -> None:
         self.net = Names(w=(2,))
         self.params = InternalCallbackParam(
-            train_network=self.net, network=self.net, batch_num=batches, epoch_num=1, cur_step_num=0, mode="train", dataset_sink_mode=False, **more
+            train_network=self.net,
+            network=self.net,
+            batch_num=batches,
+            epoch_num=1,
+            cur_step_num=0,
+            mode="train",
+            dataset_sink_mode=False,
+            **more,
         )
         self.context = RunContext(self.params)
         self.callbacks = callbacks
@@ -79,7 +86,9 @@ def test_time_monitor_prints_the_line_of_mindspore(capsys: pytest.CaptureFixture
 
 
 def test_checkpoints_have_the_names_of_mindspore_and_the_oldest_go(tmp_path: Path) -> None:
-    config = train.CheckpointConfig(save_checkpoint_steps=2, keep_checkpoint_max=2, append_info=["epoch_num", "step_num", {"lr": 0.5, "who": "me"}])
+    config = train.CheckpointConfig(
+        save_checkpoint_steps=2, keep_checkpoint_max=2, append_info=["epoch_num", "step_num", {"lr": 0.5, "who": "me"}]
+    )
     saver = train.ModelCheckpoint("net", str(tmp_path), config)
     Run(saver, batches=3).go([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0])
     assert sorted(os.listdir(tmp_path)) == ["net-2_3.ckpt", "net-3_1.ckpt"]
@@ -130,7 +139,10 @@ def test_early_stopping_stops_and_puts_the_best_weights_back(capsys: pytest.Capt
     run = Run(stop, batches=1).go([1.0], [0.5], [0.6], [0.7], [0.1])
     assert run.params.cur_epoch_num == 4 and stop.stopped_epoch == 4
     assert run.net.params[0].asnumpy().tolist() == [2, 2]
-    assert capsys.readouterr().out.splitlines() == ["Restoring model weights from the end of the best epoch.", "Epoch 00004: early stopping"]
+    assert capsys.readouterr().out.splitlines() == [
+        "Restoring model weights from the end of the best epoch.",
+        "Epoch 00004: early stopping",
+    ]
     run = Run(train.EarlyStopping("acc", patience=1), batches=1).go([1.0], [1.0], [1.0], evals=[{"acc": 0.5}, {"acc": 0.6}, {"acc": 0.6}])
     assert run.params.cur_epoch_num == 3
     run = Run(train.EarlyStopping("loss", patience=2, baseline=0.2), batches=1).go([1.0], [0.9], [0.8])

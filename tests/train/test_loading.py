@@ -48,7 +48,9 @@ def test_trailing_ones_of_a_shape_are_dropped() -> None:
 
 def test_a_checkpoint_of_another_network_loads_nothing_and_lists_everything() -> None:
     net = Names(conv__weight=(4, 3), classifier__weight=(10, 4), norm__gamma=(4,))
-    given = params(conv__weight=np.ones((4, 3), np.float32), classifier__weight=np.ones((5, 4), np.float32), norm__gama=np.ones(4, np.float32))
+    given = params(
+        conv__weight=np.ones((4, 3), np.float32), classifier__weight=np.ones((5, 4), np.float32), norm__gama=np.ones(4, np.float32)
+    )
     with pytest.raises(MismatchError) as caught:
         load_param_into_net(net, given)  # type: ignore[arg-type]
     lines = [" ".join(line.split()) for line in str(caught.value).splitlines()]

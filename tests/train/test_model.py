@@ -49,7 +49,10 @@ def rows(columns: int = 2, count: int = 8) -> Any:
 
 def model(**options: Any) -> Any:
     net = nn.Dense(3, 2)
-    options = {"loss_fn": nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"), "optimizer": nn.SGD(net.trainable_params(), 0.1)} | options
+    options = {
+        "loss_fn": nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
+        "optimizer": nn.SGD(net.trainable_params(), 0.1),
+    } | options
     return train.Model(net, **options)
 
 

@@ -40,7 +40,11 @@ KINDS = ["f4", "f2", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", 
 def some() -> dict[str, Parameter]:
     rng = np.random.default_rng(0)
     found = {f"layer.{i}": Parameter(rng.integers(0, 2, (2, i + 1)).astype(k)) for i, k in enumerate(KINDS)}
-    return found | {"scalar": Parameter(np.float32(2.5)), "none": Parameter(np.zeros((0, 3), np.float32)), "one": Parameter(np.ones(1, np.int64))}
+    return found | {
+        "scalar": Parameter(np.float32(2.5)),
+        "none": Parameter(np.zeros((0, 3), np.float32)),
+        "one": Parameter(np.ones(1, np.int64)),
+    }
 
 
 def same(a: dict[str, Parameter], b: dict[str, Parameter]) -> None:
@@ -170,7 +174,10 @@ def test_hostile_files_are_refused(tmp_path: Path, raw: bytes, text: str) -> Non
         ('{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "twice"),
         ('{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}', "must hold 8 bytes"),
         ('{"w":{"dtype":"F32","shape":[99999999999],"data_offsets":[0,399999999996]}}', "must lie in the file"),
-        ('{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', "follow one another"),
+        (
+            '{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+            "follow one another",
+        ),
         ('{"w":{"dtype":"F99","shape":[1],"data_offsets":[0,4]}}', "element type"),
         ('{"w":{"dtype":"F32","shape":[true],"data_offsets":[0,4]}}', "must have dtype"),
         ("[" * 100000, "must be JSON"),

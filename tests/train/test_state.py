@@ -24,7 +24,9 @@ def run(script: str, folder: Path, *arguments: str, timeout_s: float | None = No
     """The digest that the script prints; None if it was killed before."""
     folder.mkdir(exist_ok=True)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen([sys.executable, str(HERE / script), str(folder), *arguments], stdout=subprocess.PIPE, env=environment, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / script), str(folder), *arguments], stdout=subprocess.PIPE, env=environment, text=True
+    )
     try:
         out, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -36,7 +38,9 @@ def run(script: str, folder: Path, *arguments: str, timeout_s: float | None = No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script, arguments", [("run_functional.py", ["30", "3"]), ("run_model.py", ["30", "3", "1"]), ("run_model.py", ["30", "3", "0"])])
+@pytest.mark.parametrize(
+    "script, arguments", [("run_functional.py", ["30", "3"]), ("run_model.py", ["30", "3", "1"]), ("run_model.py", ["30", "3", "0"])]
+)
 def test_a_run_that_is_killed_goes_on_with_the_same_bits(tmp_path: Path, script: str, arguments: list[str]) -> None:
     wanted = run(script, tmp_path / "whole", *arguments)
     rng = random.Random(0)

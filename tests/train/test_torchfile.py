@@ -25,7 +25,11 @@ def small() -> object:
     torch.manual_seed(0)
     return torch.nn.Sequential(
         OrderedDict(
-            conv=torch.nn.Conv1d(3, 4, 2), bn=torch.nn.BatchNorm1d(4), norm=torch.nn.LayerNorm(5), fc=torch.nn.Linear(5, 2), emb=torch.nn.Embedding(7, 3)
+            conv=torch.nn.Conv1d(3, 4, 2),
+            bn=torch.nn.BatchNorm1d(4),
+            norm=torch.nn.LayerNorm(5),
+            fc=torch.nn.Linear(5, 2),
+            emb=torch.nn.Embedding(7, 3),
         )
     )
 
@@ -103,7 +107,14 @@ def pickled(count: int, size: tuple[int, ...], stride: tuple[int, ...], offset: 
         return b"(" + b"".join(map(number, ns)) + b"t"
 
     storage = b"(Vstorage\nctorch\nFloatStorage\nV0\nVcpu\n" + number(count) + b"tQ"
-    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + items(size) + items(stride) + b"I00\nccollections\nOrderedDict\n(tRtR"
+    tensor = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + storage
+        + number(offset)
+        + items(size)
+        + items(stride)
+        + b"I00\nccollections\nOrderedDict\n(tRtR"
+    )
     return b"}(Vw\n" + tensor + after + b"u."
 
 
@@ -111,7 +122,13 @@ def test_tensors_must_lie_in_their_storage(tmp_path: Path) -> None:
     raw = np.arange(6, dtype=np.float32).tobytes()
     good = TorchFile(archive(tmp_path / "a.pt", pickled(6, (2, 3), (3, 1)), _0=raw))
     assert good.tensors["w"].read().tolist() == [[0, 1, 2], [3, 4, 5]]
-    for wrong in (pickled(6, (2, 4), (3, 1)), pickled(6, (2, 3), (3, 1), 1), pickled(6, (1 << 40,), (0,)), pickled(6, (-1,), (1,)), pickled(6, (2,), (-1,))):
+    for wrong in (
+        pickled(6, (2, 4), (3, 1)),
+        pickled(6, (2, 3), (3, 1), 1),
+        pickled(6, (1 << 40,), (0,)),
+        pickled(6, (-1,), (1,)),
+        pickled(6, (2,), (-1,)),
+    ):
         with pytest.raises(StackError, match="tensor"):
             TorchFile(archive(tmp_path / "b.pt", wrong, _0=raw))
     lying = TorchFile(archive(tmp_path / "c.pt", pickled(1 << 40, (2, 3), (3, 1)), _0=raw))

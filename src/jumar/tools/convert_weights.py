@@ -44,7 +44,7 @@ def command(source: str, target: str, net: str | None, show_all: bool, as_json: 
     """
     kind = os.path.splitext(target)[1][1:]
     if kind not in ("ckpt", "safetensors"):
-        raise ToolError(f"convert-weights: OUT must end with .ckpt or .safetensors, got {target}", code="convert-out")
+        raise ToolError(f"convert-weights: OUT must end with .ckpt or .safetensors, got {target}", code="convert-weights")
     tensors: dict[str, Any]
     if source.endswith(".safetensors"):
         tensors = {n: _Given(v) for n, v in read_values(source, format="safetensors").items()}
@@ -57,7 +57,9 @@ def command(source: str, target: str, net: str | None, show_all: bool, as_json: 
         lines, missing = matched(tensors, list(_network(net).get_parameters()))
     arrays = values(tensors, lines)
     if not arrays:
-        raise ToolError(f"convert-weights: a tensor must match, got none of {len(tensors)}", hint="is --net the right network?", code="convert-nothing")
+        raise ToolError(
+            f"convert-weights: a tensor must match, got none of {len(tensors)}", hint="is --net the right network?", code="convert-weights"
+        )
     save_checkpoint({n: wrap(a) for n, a in arrays.items()}, target, format=kind)
     if as_json:
         rows = [{"from": x.source, "to": x.target, "shape": list(x.shape), "note": x.note} for x in lines.values()]
@@ -69,12 +71,12 @@ def command(source: str, target: str, net: str | None, show_all: bool, as_json: 
 def _network(name: str) -> Any:
     module, _, factory = name.partition(":")
     if not module or not factory:
-        raise ToolError(f"convert-weights: --net must be MODULE:FACTORY, got {name!r}", code="convert-net")
+        raise ToolError(f"convert-weights: --net must be MODULE:FACTORY, got {name!r}", code="convert-weights")
     sys.path.insert(0, os.getcwd())
     try:
         make = getattr(importlib.import_module(module), factory)
     except (ImportError, AttributeError) as error:
-        raise ToolError(f"convert-weights: --net must be importable, got {error}", code="convert-net") from error
+        raise ToolError(f"convert-weights: --net must be importable, got {error}", code="convert-weights") from error
     return make()
 
 

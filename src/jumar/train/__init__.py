@@ -36,7 +36,11 @@ build_searched_strategy, export, export_split_mindir = refuser("build_searched_s
 get_ckpt_path_with_strategy, load, load_distributed_checkpoint = (
     refuser("get_ckpt_path_with_strategy"), refuser("load"), refuser("load_distributed_checkpoint")
 )  # fmt: skip
-load_mindir, merge_sliced_parameter, restore_group_info_list = refuser("load_mindir"), refuser("merge_sliced_parameter"), refuser("restore_group_info_list")
+load_mindir, merge_sliced_parameter, restore_group_info_list = (
+    refuser("load_mindir"),
+    refuser("merge_sliced_parameter"),
+    refuser("restore_group_info_list"),
+)
 save_mindir = refuser("save_mindir")
 
 _LATE = {

@@ -218,7 +218,9 @@ def _check_crc(path: str, file: BinaryIO, size: int, wanted: bool) -> int:
     if size < _CRC_NBYTES or not tail.startswith(_CRC_MARK):
         if wanted:
             raise FileFault(
-                f"{path}: file must hold a checksum to be checked, got none", hint="save with crc_check=True, or load without", code="checkpoint-checksum"
+                f"{path}: file must hold a checksum to be checked, got none",
+                hint="save with crc_check=True, or load without",
+                code="checkpoint-checksum",
             )
         return size
     end = size - _CRC_NBYTES
@@ -244,7 +246,9 @@ def _refuse_cipher(path: str, file: BinaryIO) -> None:
 
 
 # ------------------------------------------------------------------ writing
-def write_ckpt(file: BinaryIO, values: Iterable[tuple[str, Array | str]], *, crc_check: bool = False, slice_nbytes: int = SLICE_NBYTES) -> None:
+def write_ckpt(
+    file: BinaryIO, values: Iterable[tuple[str, Array | str]], *, crc_check: bool = False, slice_nbytes: int = SLICE_NBYTES
+) -> None:
     """Writes values under their names."""
     crc = 0
 
@@ -267,7 +271,9 @@ def _put_value(put: Callable[[bytes | memoryview], None], name: str, value: Arra
         raw = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data
         dims, type_name = list(value.shape), str(types.of_numpy(value.dtype))
     if type_name not in TYPES and type_name != "str":
-        raise UnsupportedError(f"save_checkpoint: element type of {name!r:.120} must be one of {', '.join(TYPES)}, got {type_name}", code="checkpoint-kind")
+        raise UnsupportedError(
+            f"save_checkpoint: element type of {name!r:.120} must be one of {', '.join(TYPES)}, got {type_name}", code="checkpoint-kind"
+        )
     tag = _field(1, name.encode("utf-8"))
     head = b"".join(b"\x08" + _varint(d) for d in dims) + _field(2, type_name.encode())
     for at in range(0, max(raw.nbytes, 1), slice_nbytes):

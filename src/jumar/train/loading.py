@@ -32,9 +32,7 @@ def load_param_into_net(
     _check(net, parameter_dict)
     check_kind("load_param_into_net", "strict_load", strict_load, bool)
     if remove_redundancy:
-        raise KindFault(
-            "load_param_into_net: remove_redundancy must be False for a network on one device, got True", code="train-argument"
-        )
+        raise KindFault("load_param_into_net: remove_redundancy must be False for a network on one device, got True", code="train-argument")
     params = parameters_of(net)
     sources = {p.name: p.name for p in params if isinstance(parameter_dict.get(p.name), Tensor)}
     left = [p.name for p in params if p.name not in parameter_dict and not p.name.startswith("accu_grads")]

@@ -45,7 +45,9 @@ class Model:
         if unknown:
             raise ArgumentFault(f"Model: options must be among {', '.join(_OPTIONS)}, got {', '.join(unknown)}", code="train-argument")
         if boost_level != "O0" or kwargs.get("boost_config_dict") or kwargs.get("acc_level", "O0") != "O0":
-            raise UnsupportedError(f"Model: boost_level must be 'O0', got {boost_level!r}", hint="networks run unchanged without it", code="train-unsupported")
+            raise UnsupportedError(
+                f"Model: boost_level must be 'O0', got {boost_level!r}", hint="networks run unchanged without it", code="train-unsupported"
+            )
         if optimizer is None and amp_level != "O0":
             raise ArgumentFault(f"Model: amp_level must be 'O0' without an optimizer, got {amp_level!r}", code="train-argument")
         self._network, self._loss_fn, self._optimizer, self._amp_level = network, loss_fn, optimizer, amp_level
@@ -120,7 +122,18 @@ class Model:
         check_kind("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode, bool)
         if valid_dataset is not None and not self._metric_fns:
             raise ArgumentFault("Model.fit: metrics of the Model must be given for a valid_dataset, got none", code="train-argument")
-        self._train("Model.fit", epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, valid_dataset, valid_frequency, resume)
+        self._train(
+            "Model.fit",
+            epoch,
+            train_dataset,
+            callbacks,
+            dataset_sink_mode,
+            sink_size,
+            initial_epoch,
+            valid_dataset,
+            valid_frequency,
+            resume,
+        )
 
     def _train(
         self, where: str, epoch: int, dataset: Any, callbacks: Any, sink_mode: bool, sink_size: int, initial_epoch: int, valid: Any,
@@ -159,7 +172,12 @@ class Model:
     def _parameters(self, mode: str, callbacks: Any) -> Any:
         params = InternalCallbackParam()
         params.update(
-            mode=mode, cur_step_num=0, list_callback=as_list(callbacks), network=self._network, parallel_mode=ParallelMode.STAND_ALONE, device_number=1
+            mode=mode,
+            cur_step_num=0,
+            list_callback=as_list(callbacks),
+            network=self._network,
+            parallel_mode=ParallelMode.STAND_ALONE,
+            device_number=1,
         )
         return params
 
@@ -285,11 +303,15 @@ class Model:
             if isinstance(value, Tensor) and value.size == 0:
                 raise DataFault("Model.predict: inputs must not be empty, got a tensor without elements", code="train-data")
             if value is not None and not isinstance(value, Tensor | int | float | str):
-                raise KindFault(f"Model.predict: inputs must be tensors, numbers or texts, got {type(value).__name__}", code="train-argument")
+                raise KindFault(
+                    f"Model.predict: inputs must be tensors, numbers or texts, got {type(value).__name__}", code="train-argument"
+                )
         self._set_train(self._predict_network, False)
         return self._predict_network(*predict_data)
 
-    def build(self, train_dataset: Any = None, valid_dataset: Any = None, sink_size: int = -1, epoch: int = 1, sink_mode: bool = True) -> None:
+    def build(
+        self, train_dataset: Any = None, valid_dataset: Any = None, sink_size: int = -1, epoch: int = 1, sink_mode: bool = True
+    ) -> None:
         """Has no effect: the first step compiles, and compiled steps are kept on disk.   MindSpore has it on Ascend only."""
         check_count("Model.build", "epoch", epoch)
         if train_dataset is None and valid_dataset is None:
@@ -297,7 +319,9 @@ class Model:
 
     def infer_predict_layout(self, *predict_data: Any, skip_backend_compile: bool = False) -> NoReturn:
         """Not supported: layouts are of networks on many devices."""
-        raise UnsupportedError("Model.infer_predict_layout: layouts are of networks on many devices; Jumar has one", code="train-unsupported")
+        raise UnsupportedError(
+            "Model.infer_predict_layout: layouts are of networks on many devices; Jumar has one", code="train-unsupported"
+        )
 
     def infer_train_layout(self, train_dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1) -> NoReturn:
         """Not supported: layouts are of networks on many devices."""

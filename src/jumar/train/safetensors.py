@@ -107,7 +107,9 @@ def _entry(path: str, name: str, about: Any, start: int, size: int) -> Entry:
     if type(begin) is bool or type(end) is bool or not 0 <= begin <= end <= size - start:
         raise damaged(path, f"{name!r:.120} must lie in the file of {size} bytes, got bytes {begin} to {end} behind {start}")
     if kind not in TYPES:
-        raise UnsupportedError(f"{path}: element type of {name!r:.120} must be one of {', '.join(TYPES)}, got {kind!r:.60}", code="checkpoint-kind")
+        raise UnsupportedError(
+            f"{path}: element type of {name!r:.120} must be one of {', '.join(TYPES)}, got {kind!r:.60}", code="checkpoint-kind"
+        )
     entry = Entry(name, TYPES[kind], tuple(dims), ((start + begin, end - begin),))
     check_size(path, entry)
     return entry
@@ -117,7 +119,9 @@ def _check_crc(path: str, file: BinaryIO, entries: Mapping[str, Entry], metadata
     stated = metadata.get("crc_num")
     if stated is None:
         raise FileFault(
-            f"{path}: file must hold a checksum to be checked, got none", hint="save with crc_check=True, or load without", code="checkpoint-checksum"
+            f"{path}: file must hold a checksum to be checked, got none",
+            hint="save with crc_check=True, or load without",
+            code="checkpoint-checksum",
         )
     found = _crc((n, read_bytes(path, file, entries[n])) for n in sorted(entries))
     if stated != str(found):

@@ -53,13 +53,17 @@ def save_checkpoint(
     if unknown:
         raise KindFault(f"{where}: options must be known, got {', '.join(sorted(unknown))}", code="train-argument")
     if kwargs.get("incremental") or kwargs.get("remove_redundancy"):
-        raise UnsupportedError(f"{where}: incremental and remove_redundancy are for many devices; Jumar trains on one", code="train-unsupported")
+        raise UnsupportedError(
+            f"{where}: incremental and remove_redundancy are for many devices; Jumar trains on one", code="train-unsupported"
+        )
     _check_format(where, format)
     check_kind(where, "ckpt_file_name", ckpt_file_name, str)
     check_kind(where, "integrated_save", integrated_save, bool)
     check_kind(where, "crc_check", crc_check, bool)
     if enc_key is not None:
-        raise UnsupportedError(f"{where}: enc_key must be None: Jumar does not encrypt", hint="encrypt the file, or its disk", code="checkpoint-encrypted")
+        raise UnsupportedError(
+            f"{where}: enc_key must be None: Jumar does not encrypt", hint="encrypt the file, or its disk", code="checkpoint-encrypted"
+        )
     if async_save not in (False, True, "thread", "process"):
         raise ArgumentFault(f"{where}: async_save must be a bool, 'thread' or 'process', got {async_save!r}", code="train-argument")
     path = os.path.realpath(ckpt_file_name)
@@ -81,7 +85,8 @@ def _write(path: str, values: Values, format: str, crc_check: bool) -> None:
         texts = [n for n, v in values if isinstance(v, str)]
         if texts:
             raise UnsupportedError(
-                f"save_checkpoint: values of a safetensors file must be tensors, got texts: {', '.join(texts)[:200]}", code="checkpoint-kind"
+                f"save_checkpoint: values of a safetensors file must be tensors, got texts: {', '.join(texts)[:200]}",
+                code="checkpoint-kind",
             )
         with replacing(path) as file:
             safetensors.write_safetensors(file, dict(values), {"format": "ms"}, crc_check=crc_check)  # type: ignore[arg-type]
@@ -121,7 +126,8 @@ def _pair(item: Any) -> tuple[str, Any]:
     if isinstance(item, Mapping) and {"name", "data"} <= item.keys() and isinstance(item["data"], Tensor):
         return item["name"], item["data"]
     raise KindFault(
-        f"save_checkpoint: a list must hold Parameters or dicts of name and data (a tensor), got {type(item).__name__}", code="train-argument"
+        f"save_checkpoint: a list must hold Parameters or dicts of name and data (a tensor), got {type(item).__name__}",
+        code="train-argument",
     )
 
 
@@ -132,7 +138,9 @@ def _value(name: str, value: Any) -> Array | str:
         return value
     if isinstance(value, bool | int | float):
         return Tensor(value).array
-    raise KindFault(f"save_checkpoint: {name!r:.120} must be a Parameter, a Tensor or a text, got {type(value).__name__}", code="train-argument")
+    raise KindFault(
+        f"save_checkpoint: {name!r:.120} must be a Parameter, a Tensor or a text, got {type(value).__name__}", code="train-argument"
+    )
 
 
 class _Saver:
@@ -245,7 +253,9 @@ def _prefixes(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     found = (given,) if isinstance(given, str) else tuple(given)
     if not found or not all(isinstance(p, str) and p for p in found):
-        raise ArgumentFault(f"load_checkpoint: {name} must be a text or texts, none of them empty, got {given!r:.100}", code="train-argument")
+        raise ArgumentFault(
+            f"load_checkpoint: {name} must be a text or texts, none of them empty, got {given!r:.100}", code="train-argument"
+        )
     return found
 
 
@@ -274,20 +284,30 @@ def load_checkpoint_async(
 ) -> ParamDictFuture:  # fmt: skip
     """`load_checkpoint` in the background: `.result()` waits for the dict."""
     executor = ThreadPoolExecutor(max_workers=1)
-    future = executor.submit(load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func)
+    future = executor.submit(
+        load_checkpoint, ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func
+    )
     return ParamDictFuture(executor, future)
 
 
 # ------------------------------------------------------------------ one format to the other
 def ckpt_to_safetensors(
-    file_path: str, save_path: str | None = None, name_map: dict[str, str] | None = None, file_name_regex: str | None = None, processes_num: int = 1
+    file_path: str,
+    save_path: str | None = None,
+    name_map: dict[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
 ) -> None:
     """Converts a `.ckpt` file, or all in the `rank*` folders of a folder, to `.safetensors`."""
     _convert("ckpt_to_safetensors", "ckpt", "safetensors", file_path, save_path, name_map, file_name_regex)
 
 
 def safetensors_to_ckpt(
-    file_path: str, save_path: str | None = None, name_map: dict[str, str] | None = None, file_name_regex: str | None = None, processes_num: int = 1
+    file_path: str,
+    save_path: str | None = None,
+    name_map: dict[str, str] | None = None,
+    file_name_regex: str | None = None,
+    processes_num: int = 1,
 ) -> None:
     """Converts a `.safetensors` file, or all in the `rank*` folders of a folder, to `.ckpt`."""
     _convert("safetensors_to_ckpt", "safetensors", "ckpt", file_path, save_path, name_map, file_name_regex)
@@ -318,4 +338,6 @@ def _convert(where: str, source: str, target: str, path: str, out: str | None, n
         if folder:
             os.makedirs(folder, exist_ok=True)
         stem = os.path.basename(file).removesuffix("." + source)
-        save_checkpoint({n: v if isinstance(v, str) else wrap(v) for n, v in values.items()}, os.path.join(folder, f"{stem}.{target}"), format=target)
+        save_checkpoint(
+            {n: v if isinstance(v, str) else wrap(v) for n, v in values.items()}, os.path.join(folder, f"{stem}.{target}"), format=target
+        )

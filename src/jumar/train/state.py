@@ -233,7 +233,9 @@ def _slot(value: Tensor | Generator) -> _Slot:
 def _facts(path: str, values: Values) -> dict[str, Any]:
     text = values.get(_FACTS)
     if not isinstance(text, str):
-        raise FileFault(f"{path}: file must be a training state, got a checkpoint without one", hint="load_checkpoint reads it", code="state-kind")
+        raise FileFault(
+            f"{path}: file must be a training state, got a checkpoint without one", hint="load_checkpoint reads it", code="state-kind"
+        )
     try:
         facts = json.loads(text)
     except ValueError as error:

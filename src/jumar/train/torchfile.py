@@ -84,10 +84,16 @@ class TorchFile:
             raise damaged(path, f"file must be a whole zip archive, got {str(error)[:120]}") from error
         roots = [n[: -len("data.pkl")] for n in names if n.endswith("/data.pkl") and n.count("/") == 1]
         if len(roots) != 1:
-            raise FileFault(f"{path}: file must hold one data.pkl, got {len(roots)}", hint="TorchScript and export archives are not read", code="torch-file")
+            raise FileFault(
+                f"{path}: file must hold one data.pkl, got {len(roots)}",
+                hint="TorchScript and export archives are not read",
+                code="torch-file",
+            )
         self._root = roots[0]
         if any(n.startswith(f"{self._root}code/") for n in names):
-            raise FileFault(f"{path}: file must hold a state dict, got TorchScript", hint="torch.save(model.state_dict(), path)", code="torch-file")
+            raise FileFault(
+                f"{path}: file must hold a state dict, got TorchScript", hint="torch.save(model.state_dict(), path)", code="torch-file"
+            )
         if f"{self._root}byteorder" in names and self._member("byteorder", 16) != b"little":
             raise UnsupportedError(f"{path}: byte order must be little, got another", code="torch-file")
         self._kept: tuple[Storage, Array] | None = None
@@ -138,7 +144,9 @@ class TorchFile:
                         raise damaged(self.path, f"tensors must not be many times larger than the file, got {total} bytes")
                     return tensors
         kind = ", ".join(map(str, list(found)[:8])) if isinstance(found, Mapping) else type(found).__name__
-        raise FileFault(f"{self.path}: file must hold a state dict, got {kind:.200}", hint="torch.save(model.state_dict(), path)", code="torch-file")
+        raise FileFault(
+            f"{self.path}: file must hold a state dict, got {kind:.200}", hint="torch.save(model.state_dict(), path)", code="torch-file"
+        )
 
 
 def _flat(values: Mapping[Any, Any]) -> Iterator[tuple[str, Stored]]:
@@ -171,7 +179,7 @@ class _Reader(pickle._Unpickler):  # in Python: C's one allocates whatever place
                 return _parameter
             case "torch", "Size":
                 return tuple
-            case ("torch" | "torch.storage"), storage if storage in _STORAGES:
+            case (("torch" | "torch.storage"), storage) if storage in _STORAGES:
                 return _Kind(storage)
             case "torch", dtype if dtype in _DTYPES:
                 return _DTYPES[dtype]
@@ -190,7 +198,9 @@ class _Reader(pickle._Unpickler):  # in Python: C's one allocates whatever place
 
     def persistent_load(self, pid: Any) -> Storage:
         match pid:
-            case ("storage", _Kind(name=name), str(key), str(), int(count)) if type(count) is int and 0 <= count < 1 << 50 and "/" not in key:
+            case ("storage", _Kind(name=name), str(key), str(), int(count)) if (
+                type(count) is int and 0 <= count < 1 << 50 and "/" not in key
+            ):
                 return Storage(key, _STORAGES[name], count)
         raise damaged(self._owner.path, f"storage must have a type, a name and a size, got {pid!r:.120}")
 
@@ -205,7 +215,9 @@ class _Reader(pickle._Unpickler):  # in Python: C's one allocates whatever place
             raise damaged(self._owner.path, f"tensor must have a size that can be, got {list(size)!r:.120}")
         last = offset + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
         if count and (last >= storage.count or count > storage.count):
-            raise damaged(self._owner.path, f"tensor {list(size)} must lie in its storage of {storage.count} elements, got one up to {last}")
+            raise damaged(
+                self._owner.path, f"tensor {list(size)} must lie in its storage of {storage.count} elements, got one up to {last}"
+            )
         return Stored(self._owner, storage, storage.type, offset, size, stride)
 
 

@@ -85,7 +85,9 @@ class Callback:
         self.end(run_context)
 
 
-MOMENTS = tuple(f"on_{mode}_{when}" for mode in ("train", "eval") for when in ("begin", "epoch_begin", "epoch_end", "step_begin", "step_end", "end"))
+MOMENTS = tuple(
+    f"on_{mode}_{when}" for mode in ("train", "eval") for when in ("begin", "epoch_begin", "epoch_end", "step_begin", "step_end", "end")
+)
 
 
 class CallbackManager:

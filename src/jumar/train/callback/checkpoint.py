@@ -67,7 +67,13 @@ class CheckpointConfig:
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
         """When it saves, and how many it keeps."""
-        names = ("save_checkpoint_steps", "save_checkpoint_seconds", "keep_checkpoint_max", "keep_checkpoint_per_n_minutes", "saved_network")
+        names = (
+            "save_checkpoint_steps",
+            "save_checkpoint_seconds",
+            "keep_checkpoint_max",
+            "keep_checkpoint_per_n_minutes",
+            "saved_network",
+        )
         return {name: getattr(self, name) for name in names}
 
 
@@ -79,7 +85,9 @@ def _append_dict(info: list[Any] | None) -> dict[str, Any] | None:
     for item in info:
         if isinstance(item, str) and item in _INFO:
             found[item] = 0
-        elif isinstance(item, dict) and all(isinstance(k, str) and isinstance(v, int | float | str | Parameter | Tensor) for k, v in item.items()):
+        elif isinstance(item, dict) and all(
+            isinstance(k, str) and isinstance(v, int | float | str | Parameter | Tensor) for k, v in item.items()
+        ):
             found |= item
         else:
             what = f"append_info must hold {' and '.join(_INFO)} and a dict of numbers, texts and tensors by name, got {item!r:.100}"
@@ -132,7 +140,10 @@ class ModelCheckpoint(Callback):
     resumable = ("_last_triggered_step", "_prefix")
 
     def __init__(
-        self, prefix: str | Callable[[Any], str] = "CKP", directory: str | Callable[[Any], str] | None = None, config: CheckpointConfig | None = None
+        self,
+        prefix: str | Callable[[Any], str] = "CKP",
+        directory: str | Callable[[Any], str] | None = None,
+        config: CheckpointConfig | None = None,
     ) -> None:
         if config is not None and not isinstance(config, CheckpointConfig):
             raise KindFault(f"ModelCheckpoint: config must be a CheckpointConfig, got {type(config).__name__}", code="train-argument")

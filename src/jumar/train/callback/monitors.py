@@ -116,7 +116,9 @@ class LambdaCallback(Callback):
 
     def __init__(self, *functions: Callable[[RunContext], Any] | None, **named: Callable[[RunContext], Any] | None) -> None:
         if len(functions) > len(_LAMBDAS) or not named.keys() <= set(MOMENTS):
-            raise ArgumentFault(f"LambdaCallback: functions must be among {', '.join(_LAMBDAS)}, got {', '.join(named)}", code="train-argument")
+            raise ArgumentFault(
+                f"LambdaCallback: functions must be among {', '.join(_LAMBDAS)}, got {', '.join(named)}", code="train-argument"
+            )
         for name, function in [*zip(_LAMBDAS, functions, strict=False), *named.items()]:
             if function is not None:
                 setattr(self, name, function)

@@ -35,7 +35,13 @@ class ProgressBar(Callback):
         from rich.console import Console  # noqa: PLC0415  (rich takes a tenth of a second, and only a terminal needs it)
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[facts]}"), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+        )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
         params = run_context.original_args()
         self._task = self._bar.add_task("training", total=params.batch_num * params.epoch_num, facts="")

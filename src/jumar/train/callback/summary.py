@@ -33,7 +33,9 @@ class SummaryCollector(Callback):
         wanted = {k for k, v in (collect_specified_data or {}).items() if v} - {"collect_metric"}
         self._metric = bool((collect_specified_data or {}).get("collect_metric", keep_default_action))
         if wanted or custom_lineage_data:
-            log.warning("SummaryCollector: %s are not collected; loss, learning rate and metrics are", ", ".join(sorted(wanted)) or "lineage data")
+            log.warning(
+                "SummaryCollector: %s are not collected; loss, learning rate and metrics are", ", ".join(sorted(wanted)) or "lineage data"
+            )
         self._dir = summary_dir
         self._record: SummaryRecord | None = None
 

@@ -55,7 +55,9 @@ class _Watch(Callback):
         if value is None:
             log.warning("%s: %s is not there; there are: %s", type(self).__name__, self.monitor, ", ".join(["loss", *found]))
         elif np.ndim(value) != 0:
-            raise ArgumentFault(f"{type(self).__name__}: {self.monitor} must be a number, got shape {np.shape(value)}", code="train-argument")
+            raise ArgumentFault(
+                f"{type(self).__name__}: {self.monitor} must be a number, got shape {np.shape(value)}", code="train-argument"
+            )
         return value
 
 

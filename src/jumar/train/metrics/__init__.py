@@ -52,7 +52,9 @@ def names() -> list[str]:
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     """A metric by its name."""
     if name not in _FACTORY:
-        raise MetricName(f"get_metric_fn: name must be one of {', '.join(names())}, got {name!r}", hint=nearest(str(name), names()), code="metric-name")
+        raise MetricName(
+            f"get_metric_fn: name must be one of {', '.join(names())}, got {name!r}", hint=nearest(str(name), names()), code="metric-name"
+        )
     return _FACTORY[name](*args, **kwargs)
 
 
@@ -64,7 +66,9 @@ def get_metrics(metrics: Any) -> dict[str, Metric] | None:
         return metrics
     if isinstance(metrics, set):
         return {name: get_metric_fn(name) for name in metrics}
-    raise KindFault(f"Model: metrics must be None, a set of names or a dict of Metrics by name, got {metrics!r:.100}", code="train-argument")
+    raise KindFault(
+        f"Model: metrics must be None, a set of names or a dict of Metrics by name, got {metrics!r:.100}", code="train-argument"
+    )
 
 
 __all__ = [

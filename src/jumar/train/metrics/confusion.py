@@ -44,7 +44,9 @@ class ConfusionMatrix(Metric):
             y_pred = (y_pred >= self.threshold).astype(int)
         cells = (y.reshape(-1) * self.num_classes + y_pred.reshape(-1)).astype(int)
         if cells.size and (cells.min() < 0 or cells.max() >= self.num_classes**2):
-            raise self._fail(f"labels and predictions must be below {self.num_classes}, the number of classes, got {y.max()} and {y_pred.max()}")
+            raise self._fail(
+                f"labels and predictions must be below {self.num_classes}, the number of classes, got {y.max()} and {y_pred.max()}"
+            )
         self.confusion_matrix += np.bincount(cells, minlength=self.num_classes**2).reshape(self.num_classes, self.num_classes)
         self._is_update = True
 
@@ -53,7 +55,9 @@ class ConfusionMatrix(Metric):
         counts: Array = self.confusion_matrix.astype(float)
         if self.normalize == "no_norm":
             return counts
-        among = {"target": counts.sum(axis=1, keepdims=True), "prediction": counts.sum(axis=0, keepdims=True), "all": counts.sum()}[self.normalize]
+        among = {"target": counts.sum(axis=1, keepdims=True), "prediction": counts.sum(axis=0, keepdims=True), "all": counts.sum()}[
+            self.normalize
+        ]
         return np.asarray(np.divide(counts, among, out=np.zeros_like(counts), where=np.broadcast_to(among, counts.shape) != 0))
 
 
@@ -73,7 +77,12 @@ class ConfusionMatrixMetric(Metric):
         check_kind(self._name, "metric_name", metric_name, str)
         if decrease not in ("none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", "sum_channel"):
             raise self._fail(f"decrease must be known, got {decrease!r}")
-        self.skip_channel, self.metric_name, self.calculation_method, self.decrease = skip_channel, metric_name, calculation_method, decrease
+        self.skip_channel, self.metric_name, self.calculation_method, self.decrease = (
+            skip_channel,
+            metric_name,
+            calculation_method,
+            decrease,
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -95,7 +104,8 @@ class ConfusionMatrixMetric(Metric):
             self._class_num += int(valid.item())
         elif self.calculation_method:
             raise UnsupportedError(
-                f"{self._name}: predictions must have a third dimension for calculation_method=True, got {y_pred.shape}", code="train-unsupported"
+                f"{self._name}: predictions must have a third dimension for calculation_method=True, got {y_pred.shape}",
+                code="train-unsupported",
             )
         else:
             self._sums += counts.sum(axis=(0, 1))
@@ -193,5 +203,7 @@ def rate(name: str, counts: Array) -> Array:
     key = name.replace(" ", "_").lower()
     found = RATES.get(NAMES.get(key, key))
     if found is None:
-        raise UnsupportedError(f"ConfusionMatrixMetric: metric_name must be one of {', '.join([*NAMES, *RATES])}, got {name!r}", code="train-unsupported")
+        raise UnsupportedError(
+            f"ConfusionMatrixMetric: metric_name must be one of {', '.join([*NAMES, *RATES])}, got {name!r}", code="train-unsupported"
+        )
     return found(*(counts[..., i] for i in range(4)))

@@ -19,7 +19,18 @@ import numpy as np
 from jumar.frontend import Tensor
 from jumar.train.errors import ArgumentFault, KindFault, check_kind
 
-_PLUGINS = ("scalar", "tensor", "image", "histogram", "train_lineage", "eval_lineage", "dataset_graph", "custom_lineage_data", "graph", "landscape")
+_PLUGINS = (
+    "scalar",
+    "tensor",
+    "image",
+    "histogram",
+    "train_lineage",
+    "eval_lineage",
+    "dataset_graph",
+    "custom_lineage_data",
+    "graph",
+    "landscape",
+)
 log = logging.getLogger("jumar.train")
 
 
@@ -49,7 +60,7 @@ class SummaryRecord:
         self.close()
 
     def set_mode(self, mode: str) -> None:
-        """"train" or "eval"."""
+        """ "train" or "eval"."""
         if mode not in ("train", "eval"):
             raise ArgumentFault(f"SummaryRecord: mode must be 'train' or 'eval', got {mode!r}", code="train-argument")
         self._mode = mode
@@ -66,7 +77,9 @@ class SummaryRecord:
         check_kind("SummaryRecord", "name", name, str)
         array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
         if array.size != 1 or (array.dtype.kind not in "fiub" and "float" not in array.dtype.name):
-            raise KindFault(f"SummaryRecord: scalar {name!r:.80} must be one number, got {array.dtype}{list(array.shape)}", code="train-argument")
+            raise KindFault(
+                f"SummaryRecord: scalar {name!r:.80} must be one number, got {array.dtype}{list(array.shape)}", code="train-argument"
+            )
         self._values.append((name, float(array.reshape(()))))
 
     def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
