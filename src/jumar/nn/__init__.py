@@ -75,7 +75,7 @@ _NAMES = {name: f"jumar.nn.{module}" for module, names in _PLACES.items() for na
 _NAMES |= dict.fromkeys(_METRICS.split(), "jumar.train.metrics")
 _ROOMS = ("layer", "loss", "optim", "wrap", "dynamic_lr", "learning_rate_schedule", "grad", "utils", "cell")
 __all__ = ["Cell"]
-__all__ += list(_NAMES)  # noqa: PLE0605
+__all__ += list(_NAMES)
 
 
 def __getattr__(name: str) -> Any:

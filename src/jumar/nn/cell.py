@@ -37,6 +37,7 @@ class Cell(State):
     training: bool
     _plain = True  # nothing but `construct` happens in a call
     _mixed: Type | None = None
+    _result: Type | None = None  # the element type of floating results, where it is not their own
     cell_type: str | None = None
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
@@ -93,8 +94,10 @@ class Cell(State):
         if LOCAL.recorder is not None and "bprop" in _names_of(type(self)):
             from jumar.frontend.grad import call_with_bprop  # noqa: PLC0415  (few cells have one)
 
-            return call_with_bprop(self, args, kwargs)
-        return self.construct(*args, **kwargs)
+            found = call_with_bprop(self, args, kwargs)
+        else:
+            found = self.construct(*args, **kwargs)
+        return found if self._result is None else self._cast_inputs(found, self._result)
 
     run_construct = _run_construct
 

@@ -128,9 +128,8 @@ def _step(network: Any, weights: Any, inputs: tuple[Any, ...], sens: Any) -> tup
     """Loss and gradients by weights; sens is the gradient that comes in, of the loss's own shape."""
     if sens is None:
         return value_and_grad(network, None, weights)(*inputs)  # type: ignore[no-any-return]
-    loss, grads = value_and_grad(network, None, weights)(*inputs)
-    factor = sens if isinstance(sens, Tensor) else float(sens)
-    return loss, tuple(g * (cast(factor, g.dtype) if isinstance(factor, Tensor) else factor) for g in grads)
+    seed = sens if isinstance(sens, Tensor) else Tensor(float(sens), types.float32)
+    return value_and_grad(network, None, weights, sens_param=True)(*inputs, seed)  # type: ignore[no-any-return]
 
 
 class WithEvalCell(Cell):

@@ -1,0 +1,1 @@
+"""Layers with PyTorch's names and defaults, by kind."""
