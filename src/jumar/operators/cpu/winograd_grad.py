@@ -18,7 +18,7 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.conv import Geometry
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import Tile
-from jumar.operators.cpu.winograd import CYCLES_IN, EFFICIENCY, PAD, SPILL, Plan, input_task, suits, tile_count
+from jumar.operators.cpu.winograd import CYCLES_IN, DRAM, EFFICIENCY, PAD, SPILL, Plan, input_task, suits, tile_count
 from jumar.operators.schedule import Packed, Task, TaskArg, Temp, TempPlace
 
 
@@ -32,7 +32,7 @@ def choose_gradient(g: Geometry, tile: Tile, target: Target) -> int:
         products = positions * tiles * g.inner * g.filters / (2 * tile.lanes) / EFFICIENCY
         transform = tiles * CYCLES_IN[m] * (g.inner + g.filters) / tile.lanes
         traffic = 2 * positions * tiles * (g.inner + g.filters) * 4 / SPILL
-        ends = 3 * positions * g.inner * g.filters * 4 / SPILL
+        ends = 3 * positions * g.inner * g.filters * 4 / DRAM  # sums written, and read in strides
         if (cycles := products + transform + traffic + ends) < best:
             best, chosen = cycles, m
     return chosen
