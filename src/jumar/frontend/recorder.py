@@ -73,6 +73,7 @@ class Recorder:
         self.known: dict[Node, Array] = {}
         self.refs: list[weakref.ref[Tensor]] = []  # tensors that have a node of this recorder
         self.frozen = False  # whether assignments are left out: what runs has run before
+        self.views: Any = None  # which tensors share elements with which (ops/views.py), once there are any
         self.custom: dict[Node, Any] = {}  # opaque node -> its gradient function (custom bprop, hooks)
 
     def node_of(self, tensor: Tensor) -> Node:

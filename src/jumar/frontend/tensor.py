@@ -211,7 +211,7 @@ class Tensor:
         """The tensor's value becomes that of `new` (same shape and type): the one way in which a tensor is changed in place."""
         recorder = active()
         if recorder is not None:
-            recorder.write(self, new)
+            (recorder.views or recorder).write(self, new)
             return
         array, value = self.array, new.array
         if array.shape == value.shape and array.dtype == value.dtype and array.flags.writeable:

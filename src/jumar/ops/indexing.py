@@ -26,6 +26,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return wrap(np.asarray(x.array[_plain(index)]))
     if isinstance(index, Tensor) and numpy_dtype(index) == np.bool_ and index.ndim:
         return _get_masked(x, index)
+    if isinstance(index, bool | np.bool_):
+        return s.part(s.unsqueeze(x, 0), 0, 0, int(index))
     plan = parse(x.shape, index)
     return _advanced(plan, _basic(plan, x)) if plan.advanced else _basic(plan, x)
 
@@ -56,7 +58,7 @@ def updated(x: Tensor, index: Any, value: Tensor) -> Tensor:
     if value.ndim > len(shape):
         value = s.reshape(value, value.shape[value.ndim - len(shape) :])
     value = s.broadcast_to(value, shape) if value.shape != shape else value
-    return _replace(x, plan.regions, s.reshape(value, plan.region_shape))
+    return replaced(x, plan.regions, s.reshape(value, plan.region_shape))
 
 
 def _plain(index: Any) -> Any:
@@ -257,7 +259,7 @@ def _places(mask: Any) -> list[Any]:
 def _basic(plan: Plan, x: Tensor) -> Tensor:
     regions = plan.regions
     if any((r.start, r.stop, r.step) != (0, d, 1) for r, d in zip(regions, plan.shape, strict=True)):
-        x = apply(o.Slice(tuple(r.start for r in regions), tuple(r.stop for r in regions), tuple(r.step for r in regions)), x)
+        x = s.sliced(x, tuple(r.start for r in regions), tuple(r.stop for r in regions), tuple(r.step for r in regions))
     return s.reshape(x, plan.basic_shape)
 
 
@@ -312,7 +314,7 @@ def _get_masked(x: Tensor, mask: Tensor) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------------------ set
-def _replace(x: Tensor, regions: tuple[Region, ...], value: Tensor) -> Tensor:
+def replaced(x: Tensor, regions: tuple[Region, ...], value: Tensor) -> Tensor:
     """x with the value in the regions: by joining what stays around it; by places where a region has gaps."""
     if not value.size:
         return x
@@ -326,7 +328,7 @@ def _replace(x: Tensor, regions: tuple[Region, ...], value: Tensor) -> Tensor:
             continue
         middle = s.part(x, axis, low, high)
         whole = tuple(Region(0, d, 1, False) if i <= axis else r for i, (d, r) in enumerate(zip(middle.shape, regions, strict=True)))
-        parts = [s.part(x, axis, 0, low), _replace(middle, whole, value), s.part(x, axis, high, x.shape[axis])]
+        parts = [s.part(x, axis, 0, low), replaced(middle, whole, value), s.part(x, axis, high, x.shape[axis])]
         return s.cat([p for p in parts if p.size], axis)
     return value
 
@@ -356,7 +358,7 @@ def _scatter(plan: Plan, x: Tensor, value: Tensor) -> Tensor:
     value = s.reshape(value, (count, *(r.count for r in regions)))
     if any(r.count != x.shape[i] or r.step != 1 for r, i in zip(regions, rest, strict=True)):
         old: Tensor = apply(o.Gather(0), flat, s.reshape(places, (count,)))
-        value = _replace(old, (Region(0, count, 1, False), *regions), value)
+        value = replaced(old, (Region(0, count, 1, False), *regions), value)
     new: Tensor = apply(o.ScatterNd(), flat, places, value)
     order = axes + rest
     return s.permute(s.reshape(new, tuple(x.shape[i] for i in order)), tuple(order.index(i) for i in range(x.ndim)))

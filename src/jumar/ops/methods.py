@@ -13,8 +13,8 @@ import numpy as np
 from jumar import operators as o
 from jumar.frontend import dtype as types
 from jumar.frontend.dtype import Type, as_type
-from jumar.ops import activation, arithmetic, creation, indexing, linalg, movement, ordering, places, random, reduction
-from jumar.ops.operands import F32, Tensor, apply, as_tensor, cast, lenient, numpy_dtype, wrap
+from jumar.ops import activation, arithmetic, creation, indexing, linalg, movement, ordering, places, random, reduction, views
+from jumar.ops.operands import F32, Tensor, apply, as_tensor, cast, eager, lenient, numpy_dtype, wrap
 
 a, r, s, g = arithmetic, reduction, movement, places
 
@@ -253,12 +253,14 @@ def itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def is_contiguous(self: Tensor) -> bool:
     """Whether the elements lie in row-major order."""
-    return self._value is None or bool(self._value.flags.c_contiguous)
+    return views.is_plain(self)
 
 
 def contiguous(self: Tensor) -> Tensor:
     """The tensor with its elements in row-major order."""
-    return self if is_contiguous(self) else wrap(np.ascontiguousarray(self.array))
+    if views.is_plain(self):
+        return self
+    return wrap(np.ascontiguousarray(self.array)) if eager() else s.copy(self)
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:

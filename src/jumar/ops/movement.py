@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jumar import operators as o
+from jumar.ops import views
 from jumar.ops.operands import (
     Tensor,
     apply,
@@ -42,7 +43,10 @@ def reshape(input: Any, *shape: Any) -> Tensor:
             filled(wanted, x.shape)
             raise
     wanted = filled(wanted, x.shape)
-    return x if wanted == x.shape else apply(o.Reshape(wanted), x)  # type: ignore[no-any-return]
+    if wanted == x.shape:
+        return x
+    y: Tensor = apply(o.Reshape(wanted), x)
+    return views.note(x, y, views.Reshaped(wanted)) if views.can_view(x, wanted) else y
 
 
 def filled(wanted: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -149,7 +153,7 @@ def permute(input: Any, *dims: Any) -> Tensor:
         raise ValueError(f"permute: dims must be an order of 0..{x.ndim - 1}, got {dims}")
     if eager():
         return wrap(x.array.transpose(perm))
-    return x if perm == tuple(range(x.ndim)) else apply(o.Transpose(perm), x)  # type: ignore[no-any-return]
+    return x if perm == tuple(range(x.ndim)) else views.note(x, apply(o.Transpose(perm), x), views.Permuted(perm), False)
 
 
 def transpose(input: Any, *dims: Any) -> Tensor:
@@ -251,6 +255,8 @@ def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, outpu
         (count,) = counts
         if count < 0:
             raise ValueError(f"repeat_interleave: repeats must be 0 or more, got {count}")
+        if count == 1:
+            return copy(x)
         shape = x.shape
         x = reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
         x = broadcast_to(x, (*shape[: axis + 1], count, *shape[axis + 1 :]))
@@ -311,7 +317,12 @@ def part(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
         return x
     starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], stops[axis], steps[axis] = start, stop, step
-    return apply(o.Slice(tuple(starts), tuple(stops), tuple(steps)), x)  # type: ignore[no-any-return]
+    return sliced(x, tuple(starts), tuple(stops), tuple(steps))
+
+
+def sliced(x: Tensor, starts: tuple[int, ...], stops: tuple[int, ...], steps: tuple[int, ...]) -> Tensor:
+    """A part of a tensor, while something records: a view."""
+    return views.note(x, apply(o.Slice(starts, stops, steps), x), views.Sliced(starts, stops, steps), False)
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
