@@ -141,7 +141,7 @@ def all_gather_into_tensor(
 
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = "sum", group: str | None = None, async_op: bool = False
-) -> CommHandle | None:  # noqa: A002
+) -> CommHandle | None:
     """`output` becomes this process's part of the sum: the whole."""
     _begin("reduce_scatter_tensor", group, op=op)
     output._write(input)
@@ -149,7 +149,7 @@ def reduce_scatter_tensor(
 
 
 def all_to_all_single(
-    output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None, group: str | None = None, async_op: bool = False  # noqa: A002
+    output: Tensor, input: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None, group: str | None = None, async_op: bool = False
 ) -> CommHandle | None:  # fmt: skip
     """`output` becomes the parts that all processes have for this one: all of them."""
     _begin("all_to_all_single", group)
