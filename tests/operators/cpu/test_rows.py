@@ -21,6 +21,7 @@ from jumar.operators import (
     InstanceNorm,
     LayerNorm,
     LogSoftmax,
+    MatMul,
     Mul,
     ReduceAll,
     ReduceAny,
@@ -38,6 +39,9 @@ from jumar.operators import (
     Sub,
     Tanh,
     Transpose,
+    exp,
+    mul,
+    sub,
 )  # fmt: skip
 from jumar.operators.cpu.region import region_of
 
@@ -197,3 +201,17 @@ def test_group_and_instance_norm_between_convolutions_need_no_transpose(norm: Gr
     assert sum("rsqrt" in n for n in names) == 2 and not any("transpose" in n and n != "transpose" for n in names), names
     a = normal(2, 3, 12, 10)
     np.testing.assert_allclose(compiled.instance(threads=1).run([a])[0], interpret(graph, [a])[0], rtol=1e-4, atol=2e-4)
+
+
+def test_results_of_a_row_do_not_overwrite_operands_of_each_other() -> None:
+    """A group with two results: the first may take an operand's memory only if the second has read it."""
+    a, b, x = (param(n, type_of(np.zeros((8, 10), np.float32))) for n in ("a", "b", "x"))
+    w = param("w", type_of(np.zeros((10, 10), np.float32)))
+    held = MatMul()(a, w)  # an intermediate value whose memory is free once the group has read it
+    logits = LogSoftmax(1)(x)
+    centered = sub(held, mul(exp(logits), ReduceSum((1,), keepdims=True)(held)))
+    graph = Graph("rows", (a, b, x, w), (MatMul()(logits, w), MatMul()(centered, w)))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.shape).astype(np.float32) for p in graph.params]
+    for expected, actual in zip(interpret(graph, arrays), compile(graph).instance().run(arrays), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)

@@ -361,9 +361,10 @@ class _Row:
             if mask is not None and not self.walk.columns:
                 found = k.select(mask, found, k.const(neutral(how, found.dtype), found.dtype, lanes))
             accumulator.set(k.binary(how, before, found))
-        for i in self.phases.stored_in(number):
-            pointer = len(self.expression.inputs) + i
-            put(k, k.splat(value(self.expression.outputs[i]), lanes), pointers[pointer], at, self.rows.steps[pointer], mask)
+        # all results are computed before the first is stored: one of them may lie where an operand of another lies
+        results = [(len(self.expression.inputs) + i, value(self.expression.outputs[i])) for i in self.phases.stored_in(number)]
+        for pointer, result in results:
+            put(k, k.splat(result, lanes), pointers[pointer], at, self.rows.steps[pointer], mask)
         for n in self.rows.stashes:
             if n in values and self.phases.phase(n) == number:
                 k.store(k.splat(values[n], lanes), self.rows.stashes[n], stash_at)
