@@ -43,6 +43,7 @@ from jumar.operators.random import Bernoulli, Multinomial, RandomBits, RandomNor
 from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
 from jumar.operators.signal import Dft, Stft
 from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
+from jumar.operators.sequence_loss import CtcLoss, SuppressOverlaps
 from jumar.operators.linalg import Cholesky, Eigh, Eigvals, Inverse, Qr, Solve, SolveTriangular, Svd
 from jumar.operators.fused import Fused
 from jumar.operators.after import After
@@ -83,5 +84,5 @@ __all__ = [
     "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square",
     "square", "Stft", "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu",
     "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
-    "Cholesky", "Eigh", "Eigvals", "Inverse", "Qr", "Solve", "SolveTriangular", "Svd",
+    "Cholesky", "CtcLoss", "SuppressOverlaps", "Eigh", "Eigvals", "Inverse", "Qr", "Solve", "SolveTriangular", "Svd",
 ]  # fmt: skip

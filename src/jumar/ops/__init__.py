@@ -15,9 +15,11 @@ from jumar.ops import (
     activation,
     arithmetic,
     attention,
+    collectives,
     convolution,
     creation,
     decompose,
+    experts,
     image,
     linalg,
     loss,
@@ -39,7 +41,7 @@ from jumar.ops.primitives import TABLE
 
 _FAMILIES = (
     arithmetic, movement, creation, reduction, ordering, places, linalg, activation, loss, convolution, pooling, image, normalization, random,
-    attention, decompose, structure,
+    attention, decompose, structure, experts, collectives,
 )  # fmt: skip
 _FUNCTIONS = public(*_FAMILIES) | {
     "cast": lenient(arithmetic.to_type), "median": lenient(ordering.median_pair), "scatter_add": places.scatter_rows_add,
@@ -56,6 +58,17 @@ _CLASSES = (
 )  # fmt: skip
 _ROOMS = ("auto_generate", "composite", "function", "functional", "operations", "primitive", "_primitive_cache", "_op_impl", "op_info_register")
 __all__ = [*sorted(_FUNCTIONS), *sorted(TABLE), *_CLASSES]
+
+
+class DataType:
+    """Element types with layouts, as registrations of custom kernels name them: `DataType.F16_Default` is ("float16", "DefaultFormat")."""
+
+
+for _short, _long in {"None": "", "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32",
+                      "I64": "int64", "U64": "uint64", "F16": "float16", "F32": "float32", "F64": "float64", "BF16": "bfloat16", "C64": "complex64",
+                      "C128": "complex128"}.items():  # fmt: skip
+    for _layout in ("Default", "NCHW", "NHWC", "5HD", "FracZ", "FracNZ", "ND", "None", "HWCN", "NDHWC", "NCDHW"):
+        setattr(DataType, f"{_short}_{_layout}", (_long, {"Default": "DefaultFormat"}.get(_layout, _layout)))
 
 
 class ReduceOp:

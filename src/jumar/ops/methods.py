@@ -13,7 +13,22 @@ import numpy as np
 from jumar import operators as o
 from jumar.frontend import dtype as types
 from jumar.frontend.dtype import Type, as_type
-from jumar.ops import activation, arithmetic, creation, indexing, linalg, movement, ordering, places, random, reduction, views
+from jumar.ops import (
+    activation,
+    arithmetic,
+    creation,
+    decompose,
+    image,
+    indexing,
+    linalg,
+    movement,
+    normalization,
+    ordering,
+    places,
+    random,
+    reduction,
+    views,
+)
 from jumar.ops.operands import F32, Tensor, apply, as_tensor, cast, eager, lenient, numpy_dtype, wrap
 
 a, r, s, g = arithmetic, reduction, movement, places
@@ -360,9 +375,39 @@ def all_any(function: Any) -> Any:
     return call
 
 
-def hook_unavailable(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Hooks need the gradients' side of the front end."""
-    raise NotImplementedError("Tensor.register_hook: gradients are functional here; use value_and_grad")
+def hook(self: Tensor, function: Any) -> Any:
+    """Calls `function(gradient)` when the tensor's gradient is known; what it returns replaces it."""
+    from jumar.frontend.grad import register_hook  # noqa: PLC0415
+
+    return register_hook(self, function)
+
+
+def set_dtype(self: Tensor, dtype: Any) -> Tensor:
+    """The element type changed in place."""
+    found = as_type(dtype)
+    if found is not self.dtype:
+        self._value, self._node, self._recorder = cast(self, found).array, None, None
+    return self
+
+
+def assign_value(self: Tensor, value: Any) -> Tensor:
+    """Takes over another tensor's elements."""
+    return write(self, as_tensor(value))
+
+
+def uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
+    """Uniform numbers in the tensor's shape and type."""
+    return s.copy(self).uniform_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+
+
+def index(self: Tensor, indices: Any) -> Tensor:
+    """The elements at the places that the indices name together."""
+    return indexing.getitem(self, tuple(indices))
+
+
+def allclose(self: Tensor, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close."""
+    return bool(r.all(a.isclose(self, other, rtol, atol, equal_nan)))
 
 
 def _alpha(function: Any) -> Any:
@@ -428,7 +473,13 @@ METHODS: dict[str, Any] = {
     "itemset": item_set,
     # what it is
     "numpy": Tensor.asnumpy, "value": itself, "requires_grad_": requires_grad_, "cpu": itself, "cuda": itself, "detach": a.stop_gradient,
-    "register_hook": hook_unavailable,
+    "register_hook": hook, "set_dtype": set_dtype, "assign_value": assign_value, "init_data": itself, "uniform": uniform, "index": index,
+    "offload": itself, "pin_memory": itself, "flush_from_cache": itself, "set_const_arg": itself, "real": decompose.real, "imag": decompose.imag,
+    "conj": decompose.conj, "angle": decompose.angle, "erfinv": decompose.erfinv, "erfinv_": _in_place(decompose.erfinv),
+    "inverse": decompose.inverse, "det": decompose.det, "slogdet": decompose.slogdet, "logdet": decompose.logdet, "cholesky": decompose.cholesky,
+    "qr": decompose.qr, "svd": decompose.svd, "lgamma": decompose.lgamma, "digamma": decompose.digamma, "gcd": decompose.gcd, "lcm": decompose.lcm,
+    "matrix_power": decompose.matrix_power, "cov": decompose.cov, "renorm": normalization.renorm, "isreal": decompose.isreal,
+    "allclose": allclose, "fold": image.fold, "col2im": image.col2im, "i0": decompose.bessel_i0,
 }  # fmt: skip
 # functions that are methods under their own names
 _SAME = [
@@ -477,7 +528,7 @@ def install() -> None:
         "element_size": lambda self: self.itemsize, "is_floating_point": lambda self: self.dtype.is_floating_point,
         "is_complex": lambda self: self.dtype.kind == "Complex", "is_signed": lambda self: self.dtype.kind not in ("UInt", "Bool"),
         "data_ptr": lambda self: self.array.ctypes.data, "storage_offset": lambda self: 0, "get_bytes": lambda self: self.array.tobytes(),
-        "device": property(lambda self: "CPU"), "is_shared": lambda self: False, "is_pinned": lambda self: False,
+        "device": property(lambda self: "CPU"), "has_init": False, "init": None, "init_finished": True, "const_arg": False, "is_leaf": True, "is_shared": lambda self: False, "is_pinned": lambda self: False,
     }  # fmt: skip
     for name, value in plain.items():
         setattr(Tensor, name, value)

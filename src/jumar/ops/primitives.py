@@ -15,7 +15,7 @@ from jumar.frontend import dtype as types
 from jumar.frontend.dtype import as_type
 from jumar.ops import activation as act
 from jumar.ops import arithmetic as a
-from jumar.ops import attention, convolution, decompose, image, linalg, loss, movement, ordering, places, pooling, random, structure
+from jumar.ops import attention, convolution, decompose, experts, image, linalg, loss, movement, ordering, places, pooling, random, structure
 from jumar.ops import creation as c
 from jumar.ops import normalization as norm
 from jumar.ops import reduction as r
@@ -488,6 +488,44 @@ _unsupported("CustomOpBuilder", "kernels of users in C++ are not supported")
 _unsupported("GetNext", "data sets are Python iterators here; iterate over create_tuple_iterator()")
 
 
+for _name in ("PagedAttention", "PagedAttentionMask", "ReshapeAndCache", "AlltoAllV", "AlltoAllVC", "CustomRegOp", "FusedAdaFactor", "DynamicGRUV2"):
+    _unsupported(_name, "operators of the Ascend NPU alone are not supported")
+
+
+def _morph(self: Any, *args: Any) -> Any:
+    """A Python function as an operator: capture runs it; with bprop_fn(*inputs, out, dout) that is its gradient."""
+    from jumar.frontend.grad import call_with_bprop  # noqa: PLC0415
+
+    return self.fn(*args) if self.bprop_fn is None else call_with_bprop(self, args, {}, self.fn)
+
+
+_enter("Morph", _morph, fn=REQUIRED, infer_shape=REQUIRED, infer_dtype=REQUIRED, bprop_fn=None)
+TABLE["Morph"].bprop = lambda self, *args: self.bprop_fn(*args)  # type: ignore[attr-defined]
+_enter("NMSWithMask", lambda self, x: experts.nms_with_mask(x, self.iou_threshold), iou_threshold=REQUIRED)
+_enter("CTCLossV2", lambda self, x, t, n, k: experts.ctc_losses(x, t, n, k, self.blank, self.zero_infinity), blank=0, reduction="none", zero_infinity=False)
+_enter("BoundingBoxEncode", lambda self, p, g: experts.box_encode(p, g, self.means, self.stds), means=(0.0,) * 4, stds=(1.0,) * 4)
+_enter("BoundingBoxDecode", lambda self, p, d: experts.box_decode(p, d, self.max_shape, self.means, self.stds, self.wh_ratio_clip), max_shape=REQUIRED,
+       means=(0.0,) * 4, stds=(1.0,) * 4, wh_ratio_clip=0.016)  # fmt: skip
+_enter("Partial", lambda self, function, *args: structure.partial(function, *args))
+_enter("AvgPool3D", lambda self, x: pooling.avg_pool3d(x, self.kernel_size, self.strides, self.pad if self.pad_mode.lower() == "pad" else 0, self.ceil_mode,
+       self.count_include_pad, self.divisor_override), kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, count_include_pad=True,
+       divisor_override=0, data_format="NCDHW")  # fmt: skip
+_enter("TensorDump", lambda self, name, x: _dump(name, x), input_output="out")
+
+
+def _dump(name: str, x: Tensor) -> None:
+    """Saves a tensor as a NumPy file."""
+    np.save(name if name.endswith(".npy") else f"{name}.npy", x.asnumpy())
+
+
+def _rotary(self: Any, query: Any, key: Any, cos: Any, sin: Any, position_ids: Any) -> tuple[Tensor, Tensor]:
+    """Query and key, turned by their positions."""
+    return attention.rotary_position_embedding(query, cos, sin), attention.rotary_position_embedding(key, cos, sin)
+
+
+_enter("ApplyRotaryPosEmb", _rotary, cos_format=0)
+
+
 def _hook_backward(self: Any, *inputs: Any) -> Any:
     """The inputs, whose gradient the hook sees and may change."""
     from jumar.frontend.grad import hook_gradient  # noqa: PLC0415
@@ -541,6 +579,32 @@ def _adam(self: Any, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: An
     return structure._assigned(var, new), structure._assigned(m, first), structure._assigned(v, second)
 
 
+def _adam_decay(self: Any, var: Any, m: Any, v: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any, gradient: Any) -> Any:
+    """One step of Adam without bias correction, with decoupled decay."""
+    first = a.add(a.mul(m, beta1), a.mul(gradient, a.sub(1, as_tensor(beta1))))
+    second = a.add(a.mul(v, beta2), a.mul(a.square(gradient), a.sub(1, as_tensor(beta2))))
+    step = a.add(a.div(first, a.add(a.sqrt(second), epsilon)), a.mul(var, decay))
+    return structure._assigned(var, a.sub(var, a.mul(step, lr))), structure._assigned(m, first), structure._assigned(v, second)
+
+
+def _adamw(
+    self: Any, var: Any, m: Any, v: Any, max_v: Any, gradient: Any, step: Any, lr: float, beta1: float, beta2: float, decay: float, eps: float,
+    amsgrad: bool = False, maximize: bool = False,
+) -> Any:  # fmt: skip
+    """One step of PyTorch's AdamW; `step` counts from 1."""
+    g = a.neg(gradient) if maximize else gradient
+    first = a.add(a.mul(m, beta1), a.mul(g, 1 - beta1))
+    second = a.add(a.mul(v, beta2), a.mul(a.square(g), 1 - beta2))
+    top = a.maximum(max_v, second) if amsgrad else second
+    root = a.div(a.sqrt(top), a.sqrt(a.sub(1, a.pow(beta2, step))))
+    new = a.sub(a.mul(var, 1 - lr * decay), a.div(a.mul(a.div(first, a.sub(1, a.pow(beta1, step))), lr), a.add(root, eps)))
+    if amsgrad:
+        structure._assigned(max_v, top)
+    return structure._assigned(var, new), structure._assigned(m, first), structure._assigned(v, second)
+
+
+_enter("AdamWeightDecay", _adam_decay, use_locking=False)
+_enter("AdamW", _adamw)
 _enter("ApplyMomentum", _apply_momentum, use_nesterov=False, use_locking=False, gradient_scale=1.0)
 _enter("Adam", _adam, use_locking=False, use_nesterov=False)
 _enter_simple(lambda var, alpha, delta: structure._assigned(var, a.sub(var, a.mul(delta, alpha))), "ApplyGradientDescent")
