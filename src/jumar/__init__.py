@@ -105,8 +105,11 @@ __all__ = ["VERSION", "load"]
 
 def __getattr__(name: str) -> Any:
     """Finds a name of the public face and keeps it."""
-    if name == "__version__":  # a script that asks for `mindspore.__version__` wants to know whose API this is
-        return MINDSPORE_VERSION if sys.modules.get("mindspore") is sys.modules[__name__] else VERSION
+    played = sys.modules.get("mindspore") is sys.modules[__name__]  # a script that asks for a version wants to know whose API this is
+    if played and "jumar.tools.alias" not in sys.modules:
+        importlib.import_module("jumar.tools.alias").answer_versions()
+    if name == "__version__":
+        return MINDSPORE_VERSION if played else VERSION
     module, attribute = _PLACES.get(name) or ((name, "") if name in ROOMS else ("", ""))
     if not module or (name.startswith("__") and name.endswith("__")):
         raise AttributeError(_missing(name))

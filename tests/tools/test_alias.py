@@ -90,3 +90,17 @@ text = "import mindspore; print(mindspore.Tensor([1.0]))"
 shell.magic(text) if {how == "line"} else shell.magic("", text)
 """
     assert fresh(code, tmp_path) == "[1.]"
+
+
+def test_an_alias_of_others_answers_for_the_version_too(tmp_path: Path) -> None:
+    code = """
+import sys, importlib.metadata
+sys.meta_path.pop(0)
+for name in [m for m in sys.modules if m.startswith("jumar")]:
+    del sys.modules[name]
+import jumar
+sys.modules["mindspore"] = jumar
+jumar.VERSION, jumar.float32
+print(importlib.metadata.version("mindspore"), jumar.__version__)
+"""
+    assert fresh(code, tmp_path) == "2.10.0 2.10.0"

@@ -40,12 +40,28 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self.own  # importlib has put the alias's there, and submodules are looked for by it
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class Versions(importlib.abc.MetaPathFinder):
+    """Answers `importlib.metadata.version("mindspore")`, by which packages look whether it is installed."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        return None
+
+    @staticmethod
+    def find_distributions(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
+        """The distribution, where that name or any is asked for."""
+        name = getattr(context, "name", None)
+        if name is None or str(name).lower() == NAME:
+            yield _Distribution()
+
+    @staticmethod
+    def invalidate_caches() -> None:
+        """Nothing is kept."""
+
+
+class Finder(Versions):
     """Finds mindspore's modules among ours."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         if fullname != NAME and not fullname.startswith(f"{NAME}."):
             return None
         real = "jumar" + fullname.removeprefix(NAME)
@@ -59,17 +75,6 @@ class Finder(importlib.abc.MetaPathFinder):
         if found.submodule_search_locations is not None:
             spec.submodule_search_locations = list(found.submodule_search_locations)
         return spec
-
-    @staticmethod
-    def find_distributions(context: Any = None) -> Iterator[importlib.metadata.Distribution]:
-        """For `importlib.metadata.version("mindspore")`."""
-        name = getattr(context, "name", None)
-        if name is None or str(name).lower() == NAME:
-            yield _Distribution()
-
-    @staticmethod
-    def invalidate_caches() -> None:
-        """Nothing is kept."""
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -101,6 +106,12 @@ def as_mindspore() -> None:
             code="alias-late",
         )
     sys.meta_path.insert(0, Finder())
+
+
+def answer_versions() -> None:
+    """For an alias that is not ours (`sys.modules["mindspore"] = jumar`): the installed version can be asked for."""
+    if not any(isinstance(f, Versions) for f in sys.meta_path):
+        sys.meta_path.append(Versions())
 
 
 def missing(error: ModuleNotFoundError) -> str:
