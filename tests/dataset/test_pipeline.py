@@ -207,7 +207,7 @@ def test_random_operations_give_an_image_and_its_mask_the_same_draw():
     data = ds.GeneratorDataset([(image, image)] * 6, ["image", "mask"]).map(
         [vision.RandomCrop(20), vision.RandomHorizontalFlip()], ["image", "mask"]
     )
-    seen = [r for r in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    seen = list(data.create_tuple_iterator(num_epochs=1, output_numpy=True))
     assert all(np.array_equal(a, b) for a, b in seen)
     assert len({a.tobytes() for a, _ in seen}) > 1
 
@@ -216,7 +216,9 @@ def test_debug_mode_runs_in_the_calling_thread():
     seen = set()
     ds.config.set_debug_mode(True)
     try:
-        ids(ds.NumpySlicesDataset([1, 2, 3], ["x"]).map(lambda x: (seen.add(threading.current_thread()), x)[1], "x", num_parallel_workers=4))
+        ids(
+            ds.NumpySlicesDataset([1, 2, 3], ["x"]).map(lambda x: (seen.add(threading.current_thread()), x)[1], "x", num_parallel_workers=4)
+        )
     finally:
         ds.config.set_debug_mode(False)
     assert seen == {threading.current_thread()}

@@ -38,7 +38,10 @@ def test_per_batch_map_is_told_the_batch():
     data = four().batch(2, per_batch_map=lambda a, info: (np.stack(a), np.stack(a) + 1), input_columns=["a"], output_columns=["u", "v"])
     assert data.get_col_names() == ["u", "v", "b", "c", "d"]
     assert rows(data)[0][:3] == ([0, 1], [1, 2], [0.0, 1.5])
-    seen = [b.shape[0] for (b,) in numbers(6).batch(lambda info: info.get_batch_num() + 1).create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    seen = [
+        b.shape[0]
+        for (b,) in numbers(6).batch(lambda info: info.get_batch_num() + 1).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    ]
     assert seen == [1, 2, 3]
     assert BatchInfo(1, 2).get_epoch_num() == 1
     with pytest.raises(ds.DataFault, match="must return 1 columns, got 2"):
@@ -172,3 +175,17 @@ def test_one_dataset_may_stand_in_several_trees():
 def test_what_is_wrong_is_said(make, words):
     with pytest.raises((ds.DataFault, TypeError), match=words):
         make()
+
+
+def test_functions_with_global_random_numbers_stay_in_order():
+    import time
+
+    def draw(x):
+        time.sleep(0.0005)
+        return np.random.rand()
+
+    def values():
+        np.random.seed(1)
+        return rows(numbers(30).map(draw, "x"))
+
+    assert values() == values()

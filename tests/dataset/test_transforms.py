@@ -9,10 +9,10 @@ import pytest
 
 import jumar.dataset as ds
 from jumar.dataset import text, transforms
-from jumar.dataset import transforms as T
 from jumar.dataset.transforms import c_transforms, py_transforms
 from jumar.dataset.vision import c_transforms as old_vision
 
+T = transforms
 VOCAB = text.Vocab.from_list(
     ["play", "##ing", "un", "##able", "[UNK]", "hello", ",", "cat", "##s"], special_tokens=["<pad>"], special_first=True
 )
@@ -73,7 +73,10 @@ def plain(result: Any) -> Any:
         (lambda: text.to_bytes(np.array(["a"])), [b"a"]),
         (lambda: text.Lookup(VOCAB, "[UNK]")(["play", "zz"]), [1, 5]),
         (lambda: text.Lookup(VOCAB)("play"), 1),
-        (lambda: text.WordpieceTokenizer(VOCAB)(["playing", "unable", "zzz", "cats"]), ["play", "##ing", "un", "##able", "[UNK]", "cat", "##s"]),
+        (
+            lambda: text.WordpieceTokenizer(VOCAB)(["playing", "unable", "zzz", "cats"]),
+            ["play", "##ing", "un", "##able", "[UNK]", "cat", "##s"],
+        ),
         (
             lambda: text.WordpieceTokenizer(VOCAB, with_offsets=True)(["playing", "unable"]),
             (["play", "##ing", "un", "##able"], [0, 4, 0, 2], [4, 7, 2, 6]),

@@ -11,6 +11,7 @@ import pytest
 
 import jumar.dataset as ds
 from jumar.dataset import transforms, vision
+from jumar.dataset.vision import resample
 
 pytest.importorskip("PIL")
 from tests.dataset import vision_cases
@@ -41,9 +42,16 @@ def test_pixels_are_those_of_mindspore(text, name, pictures):
 
 def test_opencv_resizes_as_we_do(pictures):
     cv2 = pytest.importorskip("cv2")
-    for h, w in ((20, 30), (50, 80), (74, 106), (36, 20)):
-        ours = vision.Resize((h, w))(pictures["img"])
-        assert np.abs(ours.astype(int) - cv2.resize(pictures["img"], (w, h), interpolation=cv2.INTER_LINEAR).astype(int)).max() <= 1
+    for h, w in ((20, 30), (50, 80), (74, 106), (36, 20), (18, 26), (200, 300)):
+        ours = resample.exact(pictures["img"], h, w, vision.Inter.BILINEAR)
+        assert np.array_equal(ours, cv2.resize(pictures["img"], (w, h), interpolation=cv2.INTER_LINEAR))
+    assert resample.fast() is cv2
+
+
+def test_resizing_needs_no_opencv(pictures, monkeypatch):
+    with_opencv = vision.Resize((50, 80))(pictures["img"])
+    monkeypatch.setattr(resample, "fast", lambda: None)
+    assert np.array_equal(vision.Resize((50, 80))(pictures["img"]), with_opencv)
 
 
 def encoded(image: np.ndarray, form: str) -> np.ndarray:
@@ -158,7 +166,8 @@ def test_a_whole_training_pipeline_gives_batches(tmp_path, pictures):
         for i in range(3):
             vision.write_jpeg(str(tmp_path / label / f"{i}.jpg"), pictures["img"])
     data = ds.ImageFolderDataset(str(tmp_path)).map(
-        [vision.RandomCropDecodeResize(24), vision.RandomHorizontalFlip(), vision.Normalize([120.0] * 3, [60.0] * 3), vision.HWC2CHW()], "image"
+        [vision.RandomCropDecodeResize(24), vision.RandomHorizontalFlip(), vision.Normalize([120.0] * 3, [60.0] * 3), vision.HWC2CHW()],
+        "image",
     )
     data = data.map(transforms.OneHot(2), "label").batch(3).map(vision.CutMixBatch(vision.ImageBatchFormat.NCHW), ["image", "label"])
     for images, labels in data.create_tuple_iterator(num_epochs=1, output_numpy=True):

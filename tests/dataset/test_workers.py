@@ -37,7 +37,9 @@ def children() -> set[int]:
 def gone(pids: set[int], seconds: float = 10) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if not any(Path(f"/proc/{p}").exists() and "Z" not in Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in pids):
+        if not any(
+            Path(f"/proc/{p}").exists() and "Z" not in Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[0] for p in pids
+        ):
             return True
         time.sleep(0.05)
     return False
@@ -163,7 +165,9 @@ SCRIPT = """
 
 def start(body: str) -> tuple[subprocess.Popen, set[int]]:
     script = textwrap.dedent(SCRIPT).format(src=SRC, body=body)
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     pids = {int(p) for p in process.stdout.readline().split()}
     assert len(pids) == 4
     return process, pids

@@ -93,7 +93,13 @@ def cases() -> list[tuple[str, str]]:
     add("V.Solarize((50,200))", "img")
     add("V.RandomSolarize((100,100))", "img")
     add("V.RandomPosterize((3,3))", "img")
-    for name in ("RandomInvert(1.)", "RandomEqualize(1.)", "RandomAutoContrast(0.,None,1.)", "RandomHorizontalFlip(1.)", "RandomVerticalFlip(1.)"):
+    for name in (
+        "RandomInvert(1.)",
+        "RandomEqualize(1.)",
+        "RandomAutoContrast(0.,None,1.)",
+        "RandomHorizontalFlip(1.)",
+        "RandomVerticalFlip(1.)",
+    ):
         add(f"V.{name}", "img", "pil")
     add("V.RandomGrayscale(1.)", "pil")
     add("V.RandomAdjustSharpness(2.,1.)", "img", "pil")

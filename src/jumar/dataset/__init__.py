@@ -42,6 +42,31 @@ from jumar.dataset.sources import GeneratorDataset, NumpySlicesDataset, PaddedDa
 from jumar.dataset.stages import zip_datasets as zip
 from jumar.dataset.texts import CSVDataset, TextFileDataset
 
+_MISSING = frozenset({
+    "AGNewsDataset", "AmazonReviewDataset", "CLUEDataset", "CMUArcticDataset", "Caltech101Dataset", "Caltech256Dataset", "CelebADataset",
+    "CityscapesDataset", "CoNLL2000Dataset", "CocoDataset", "DBpediaDataset", "DIV2KDataset", "EnWik9Dataset", "FlickrDataset",
+    "Flowers102Dataset", "Food101Dataset", "GTZANDataset", "IMDBDataset", "IWSLT2016Dataset", "IWSLT2017Dataset", "KITTIDataset",
+    "LFWDataset", "LJSpeechDataset", "LSUNDataset", "LibriTTSDataset", "ManifestDataset", "Multi30kDataset", "OBSMindDataset",
+    "OmniglotDataset", "PennTreebankDataset", "PhotoTourDataset", "Places365Dataset", "QMnistDataset", "RenderedSST2Dataset", "SBDataset",
+    "SBUDataset", "SQuADDataset", "SST2Dataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset", "SemeionDataset", "SogouNewsDataset",
+    "SpeechCommandsDataset", "TFRecordDataset", "TedliumDataset", "UDPOSDataset", "USPSDataset", "VOCDataset", "WIDERFaceDataset",
+    "WikiTextDataset", "YahooAnswersDataset", "YelpReviewDataset", "YesNoDataset",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> type:
+    """Sources that MindSpore has and this room has not: a script may import them; making one is the error."""
+    if name not in _MISSING:
+        raise AttributeError(f"module 'jumar.dataset' has no attribute {name!r}")
+
+    def refuse(self: object, *args: object, **kwargs: object) -> None:
+        raise DataFault(
+            f"{name}: is not supported", hint="GeneratorDataset takes any object with __getitem__ and __len__ that reads the files"
+        )
+
+    return type(name, (Dataset,), {"__init__": refuse})
+
+
 __all__ = [
     "BatchInfo", "BuiltinSampler", "CBRunParam", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "DSCallback", "DataFault", "DataTypeFault",
     "DataValueFault", "Dataset", "DatasetCache", "DistributedSampler", "EMnistDataset", "ErrorSamplesMode", "ExtraMissing", "FakeImageDataset",

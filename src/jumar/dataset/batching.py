@@ -131,7 +131,8 @@ class BatchDataset(Dataset):
 
     def open(self, run: Run) -> None:
         # stacking is one copy: it gains nothing from workers, a per_batch_map may
-        count = self.workers() if self.per_batch_map else 1
+        asked = self.num_parallel_workers is not None or self.python_multiprocessing
+        count = self.workers() if self.per_batch_map and asked else 1
         run.pool(self, self.work(), count, self.python_multiprocessing and count > 1)
 
     def size_of(self, info: BatchInfo) -> int:

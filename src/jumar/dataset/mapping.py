@@ -19,6 +19,7 @@ from jumar.dataset.errors import DataFault, DataTypeFault, check_bool, names
 from jumar.dataset.order import RowKey
 from jumar.dataset.pipeline import Row, Run, Want
 from jumar.dataset.stages import places
+from jumar.dataset.transforms.base import Transform
 from jumar.dataset.values import to_value
 from jumar.dataset.workers import HOLE, Hole
 
@@ -95,6 +96,11 @@ class MapDataset(Dataset):
         self.callbacks = [callbacks] if isinstance(callbacks, DSCallback) else list(callbacks or [])
         if offload:
             raise DataFault("map: offload must be None or False, got True", hint="operations of a map run on the host")
+
+    def workers(self) -> int:
+        """Functions of the user's may draw from global random numbers: they stay in order unless workers are asked for."""
+        known = all(isinstance(op, Transform) for op in self.operations)
+        return self.num_parallel_workers or (super().workers() if known or self.python_multiprocessing else 1)
 
     def stage_name(self) -> str:
         inner = ", ".join(getattr(op, "__name__", type(op).__name__) for op in self.operations[:3])

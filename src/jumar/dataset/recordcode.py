@@ -123,7 +123,8 @@ def pack_integers(values: Array) -> bytes:
     body = b"".join(int(v).to_bytes(1 << k, "little", signed=True) for v, k in zip(flat.tolist(), kinds.tolist()))
     if len(set(kinds.tolist())) == 1:
         body = flat.astype(f"<i{1 << int(kinds[0])}").tobytes()
-    return struct.pack(">I", len(flat)) + control.tobytes() + bytes(body)
+    packed: bytes = struct.pack(">I", len(flat)) + control.tobytes() + bytes(body)
+    return packed
 
 
 def unpack_integers(data: bytes, kind: str) -> Array:

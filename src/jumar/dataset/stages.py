@@ -17,7 +17,7 @@ from jumar.dataset.dataset import Dataset
 from jumar.dataset.errors import DataFault, DataTypeFault, DataValueFault, check_int, names
 from jumar.dataset.order import make_generator
 from jumar.dataset.pipeline import Row, Run, Want
-from jumar.dataset.samplers import IterSampler, RandomSampler, Sampler, SequentialSampler
+from jumar.dataset.samplers import DistributedSampler, IterSampler, RandomSampler, Sampler, SequentialSampler
 from jumar.dataset.workers import HOLE, Hole, work_on
 
 
@@ -239,6 +239,9 @@ class ConcatDataset(Dataset):
         return first
 
     def use_sampler(self, new_sampler: Sampler | Any) -> None:
+        if isinstance(new_sampler, DistributedSampler) and new_sampler.offset < 0:  # over a concat no row is read twice, as in MindSpore
+            n = new_sampler
+            new_sampler = DistributedSampler(n.num_shards, n.shard_id, n.shuffle, n.num_samples, offset=0)
         self.sampler = new_sampler if isinstance(new_sampler, Sampler) else IterSampler(new_sampler)
         self.dataset_size = None
 

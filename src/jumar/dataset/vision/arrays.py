@@ -50,8 +50,9 @@ class ToTensor(ImageOp):
         if image.ndim > 3:
             raise DataTypeFault(f"ToTensor: image must have two or three dimensions, got {image.ndim}")
         image = image[..., None] if image.ndim == 2 else image
-        scaled = image.transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-        return np.ascontiguousarray(scaled).astype(self.output_type)
+        scaled = np.ascontiguousarray(image.transpose(2, 0, 1)).astype(np.float32)
+        scaled /= np.float32(255)
+        return scaled.astype(self.output_type, copy=False)
 
     def on_pil(self, image: Any) -> Array:
         return self.on_array(np.asarray(image))
@@ -83,7 +84,6 @@ class Rescale(ImageOp):
         self.rescale, self.shift = check_number("Rescale", "rescale", rescale), check_number("Rescale", "shift", shift)
 
     def on_array(self, image: Array) -> Array:
-        # one rounding, as OpenCV's convertTo with float coefficients
         return np.asarray((image.astype(np.float32) * np.float32(self.rescale) + np.float32(self.shift)).astype(np.float32))
 
 
@@ -110,8 +110,15 @@ class Normalize(ImageOp):
         channels = image.shape[-1] if self.is_hwc else image.shape[-3] if image.ndim > 2 else 0
         if len(self.mean) not in (1, channels):
             raise DataFault(f"Normalize: mean must be one for each of {channels} channels, got {len(self.mean)}")
-        mean, std = (self.mean, self.std) if self.is_hwc else (self.mean[:, None, None], self.std[:, None, None])
-        return ((image.astype(np.float32) - mean) / std).astype(np.float32)
+        out = image.astype(np.float32)
+        if self.is_hwc and image.ndim > 1:  # rows with their channels side by side: long loops instead of loops over three
+            flat = out.reshape(*out.shape[:-2], -1)
+            flat -= np.tile(np.resize(self.mean, channels), out.shape[-2])
+            flat /= np.tile(np.resize(self.std, channels), out.shape[-2])
+            return out
+        out -= self.mean[:, None, None]
+        out /= self.std[:, None, None]
+        return out
 
 
 class NormalizePad(ImageOp):
