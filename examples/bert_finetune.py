@@ -200,8 +200,8 @@ def main(argv=None):
         if not args.checkpoint:
             losses += pretrain(args, tokens[test:], path, rng)
         net = build(args, "classify")
-        # the names in the file are those of the Bert alone, without the "bert." that the classifier puts in front
-        missing, unused = ms.load_param_into_net(net.bert, {name.removeprefix("bert."): p for name, p in ms.load_checkpoint(path).items()})
+        # both names begin with "bert.": in the file, and in the classifier that gets a new head
+        missing, unused = ms.load_param_into_net(net.bert, ms.load_checkpoint(path))
         print(f"checkpoint loaded, {len(missing)} parameters missing, {len(unused)} unused")
 
     loss_fn = nn.CrossEntropyLoss()

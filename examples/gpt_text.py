@@ -1,7 +1,7 @@
 """A small GPT, trained letter by letter on a text, then taught another text by LoRA: only small matrices beside the frozen ones learn.
 
 Data: --data FILE (any UTF-8 text) and --tune FILE for the second phase. Without them the texts are reports made by a small grammar.
-    python gpt_text.py [--data FILE] [--steps 150] [--tune-steps 60] [--mode graph|pynative] [--seed 1]
+    python gpt_text.py [--data FILE] [--steps 240] [--tune-steps 90] [--mode graph|pynative] [--seed 1]
 """
 import argparse
 import time
@@ -87,10 +87,10 @@ def add_lora(net):
     """Everything stands still but the small matrices beside qkv and out."""
     for parameter in net.get_parameters():
         parameter.requires_grad = False
-    for i, block in enumerate(net.blocks):
+    for block in net.blocks:
         block.qkv, block.out = Lora(block.qkv), Lora(block.out)
-        for name, cell in (("qkv", block.qkv), ("out", block.out)):
-            cell.lora_a.name, cell.lora_b.name = f"blocks.{i}.{name}.lora_a", f"blocks.{i}.{name}.lora_b"
+    for name, parameter in net.parameters_and_names():
+        parameter.name = name  # a cell set into another one late does not know where it is
     return net
 
 
@@ -138,8 +138,8 @@ def write(net, args, prompt, count=80):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--tune-steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=240)
+    parser.add_argument("--tune-steps", type=int, default=90)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -165,14 +165,14 @@ def main(argv=None):
     args.vocabulary = len(args.numbers)
     net = build(args)
     print(f"{len(texts[0])} letters, {args.vocabulary} different; {sum(p.size for p in net.trainable_params())} weights")
-    losses = train(net, texts[0], args, args.steps, 3e-3, rng)
+    losses = train(net, texts[0], args, args.steps, 6e-3, rng)
     prompt = texts[0][:12]
     print(write(net, args, prompt))
 
     if args.tune_steps:
         add_lora(net)
         print(f"LoRA: {sum(p.size for p in net.trainable_params())} weights learn, the others stand still")
-        losses += train(net, texts[1], args, args.tune_steps, 1e-2, rng)
+        losses += train(net, texts[1], args, args.tune_steps, 2e-2, rng)
         print(write(net, args, texts[1][:8]))
     return losses
 

@@ -1,7 +1,7 @@
 """A U-Net that finds shapes: each pixel of an image is background, disc, square or triangle.
 
 Data: noisy images with shapes, drawn here, or --data FILE.npz with `images` [n, h, w] in 0..255 and `masks` [n, h, w] (0..3).
-    python unet_segment.py [--steps 60] [--size 64] [--mode graph|pynative] [--seed 1]
+    python unet_segment.py [--steps 120] [--size 48] [--mode graph|pynative] [--seed 1]
 """
 import argparse
 import time
@@ -92,9 +92,9 @@ def build(args):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--size", type=int, default=48)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--data", default="")
     parser.add_argument("--seed", type=int, default=1)
@@ -110,13 +110,13 @@ def main(argv=None):
         images, masks = draw(200, args.size, np.random.RandomState(args.seed))
     test = max(args.batch, len(images) // 5)
     net = build(args)
-    optimizer = nn.Adam(net.trainable_params(), 2e-3)
+    optimizer = nn.Adam(net.trainable_params(), 4e-3)
     step = nn.TrainOneStepCell(nn.WithLossCell(net, SegmentLoss()), optimizer).set_train()
     losses, start = [], time.time()
     for i in range(args.steps):
         at = test + i * args.batch % (len(images) - test - args.batch + 1)
         losses.append(float(step(Tensor(images[at : at + args.batch]), Tensor(masks[at : at + args.batch])).asnumpy()))
-        if i % 10 == 9 or i == 0:
+        if i % 20 == 19 or i == 0:
             print(f"step {i + 1:4}  loss {losses[-1]:.4f}  {time.time() - start:.1f} s")
 
     net.set_train(False)
