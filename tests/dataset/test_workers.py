@@ -79,6 +79,23 @@ def test_rows_also_come_through_pipes():
         ds.config.set_enable_shared_mem(True)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_large_rows_both_ways_do_not_block_a_pipe(shared):
+    def change(x, d):
+        return x + 1, {"text": np.array(str(d["text"]) + "!"), "many": {str(i): np.zeros(20) for i in range(2000)}}
+
+    rows = [(np.full((400, 1000), i, np.float32), {"text": np.array("long " * 100000)}) for i in range(12)]
+    ds.config.set_enable_shared_mem(shared)
+    try:
+        data = ds.GeneratorDataset(rows, ["x", "d"], shuffle=False)
+        data = data.map(change, ["x", "d"], num_parallel_workers=2, python_multiprocessing=True)
+        found = list(data.create_tuple_iterator(num_epochs=1, output_numpy=True))
+    finally:
+        ds.config.set_enable_shared_mem(True)
+    assert [float(x.mean()) for x, _ in found] == [i + 1 for i in range(12)]
+    assert all(str(d["text"]).endswith("long !") and len(d["many"]) == 2000 for _, d in found)
+
+
 def test_python_random_numbers_of_a_worker_follow_from_the_row():
     def draw(x: np.ndarray) -> np.ndarray:
         return np.array([random.random(), np.random.rand()])

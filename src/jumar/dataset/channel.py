@@ -20,7 +20,7 @@ from jumar.dataset.errors import DataFault
 
 LARGE = 32 * 1024  # bytes of buffers from which shared memory is faster than the pipe
 _ALIGN = 64
-_HEAD = struct.Struct("<qqqqq")  # ticket, kind, slot, bytes of the pickle, number of buffers
+_HEAD = struct.Struct("<qqqq")  # ticket, kind, slot, number of buffers in it
 
 
 class Slot:
@@ -75,41 +75,43 @@ def _slots_from(copies: list[Any]) -> Slots:
 
 
 def send(pipe: Connection, slots: Slots | None, ticket: int, kind: int, message: Any) -> None:
-    """One message; its large buffers go to slot `ticket % slots`."""
+    """One message; what is large of it goes to slot `ticket % slots`, so that a pipe is never so full that both sides wait."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         body = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
         raws = [b.raw() for b in buffers]
     except BufferError:  # an array that is not contiguous cannot be given out of band
         raws, body = [], pickle.dumps(message, protocol=5)
-    total = sum(r.nbytes for r in raws)
-    if raws and (slots is None or total < LARGE):
+    if raws and (slots is None or sum(r.nbytes for r in raws) < LARGE):
         raws, body = [], pickle.dumps(message, protocol=5)
+    if slots is not None and (raws or len(body) > LARGE):
+        raws.append(memoryview(body))  # the pickle is the last of the buffers
     index = ticket % len(slots.slots) if slots else 0
     sizes = [r.nbytes for r in raws]
     if raws and slots is not None:
-        place, places = 0, []
-        for n in sizes:
-            places.append(place)
-            place += -(-n // _ALIGN) * _ALIGN
-        with slots.slots[index].room(place, grow=True) as view:
-            for at, n, raw in zip(places, sizes, raws):
-                view[at : at + n] = raw
-    pipe.send_bytes(_HEAD.pack(ticket, kind, index, len(body), len(sizes)) + struct.pack(f"<{len(sizes)}q", *sizes) + body)
+        with slots.slots[index].room(sum(_rounded(n) for n in sizes), grow=True) as view:
+            place = 0
+            for n, raw in zip(sizes, raws):
+                view[place : place + n] = raw
+                place += _rounded(n)
+        body = b""
+    pipe.send_bytes(_HEAD.pack(ticket, kind, index, len(sizes)) + struct.pack(f"<{len(sizes)}q", *sizes) + body)
+
+
+def _rounded(nbytes: int) -> int:
+    return -(-nbytes // _ALIGN) * _ALIGN
 
 
 def receive(pipe: Connection, slots: Slots | None) -> tuple[int, int, Any]:
     """(ticket, kind, message); arrays are copies, so the slot is free again."""
     data = memoryview(pipe.recv_bytes())
-    ticket, kind, index, _, count = _HEAD.unpack_from(data)
-    sizes = struct.unpack_from(f"<{count}q", data, _HEAD.size)
-    body = data[_HEAD.size + 8 * count :]
+    ticket, kind, index, count = _HEAD.unpack_from(data)
     if not count or slots is None:
-        return ticket, kind, pickle.loads(body)
+        return ticket, kind, pickle.loads(data[_HEAD.size :])
+    sizes = struct.unpack_from(f"<{count}q", data, _HEAD.size)
     buffers, place = [], 0
-    total = sum(-(-n // _ALIGN) * _ALIGN for n in sizes)
-    with slots.slots[index].room(total, grow=False) as view:
+    with slots.slots[index].room(sum(_rounded(n) for n in sizes), grow=False) as view:
         for n in sizes:
             buffers.append(bytearray(view[place : place + n]))
-            place += -(-n // _ALIGN) * _ALIGN
-    return ticket, kind, pickle.loads(body, buffers=buffers)
+            place += _rounded(n)
+    return ticket, kind, pickle.loads(buffers.pop(), buffers=buffers)

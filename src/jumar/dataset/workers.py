@@ -193,14 +193,16 @@ class Processes:
     def run(self, tasks: Iterable[Task | Hole]) -> Iterator[Any]:
         window: deque[int | Hole] = deque()
         source, more = iter(tasks), True
-        limit = 2 * DEPTH * len(self.workers)
+        # without shared memory a large task and a large result could fill both ways of a pipe, with both sides waiting
+        depth = DEPTH if all(w.inbox for w in self.workers) else 1
+        limit = 2 * depth * len(self.workers)
         try:
             while more or window:
                 while (
                     more
                     and len(window) < limit
                     and (worker := min(self.workers, key=lambda w: len(w.waiting)))
-                    and len(worker.waiting) < DEPTH
+                    and len(worker.waiting) < depth
                 ):
                     task = next(source, None)
                     if task is None:
