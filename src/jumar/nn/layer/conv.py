@@ -7,6 +7,7 @@ A filter of one dimension is kept as [k, c, 1, size], as checkpoints have it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from jumar.common.initializer import HeUniform, Uniform, _calculate_fan_in_and_fan_out, initializer
@@ -93,8 +94,10 @@ class _Conv(Cell):
         return apply(Transpose((0, 3, 1, 2)), w) if self._last else w
 
     def construct(self, x: Tensor) -> Tensor:
-        bias = self.bias
-        w = self._filters(x)
+        return self._convolved(x, self._filters(x), self.bias)
+
+    def _convolved(self, x: Tensor, w: Tensor, bias: Any = None) -> Tensor:
+        """The convolution with the cell's attributes and other filters."""
         spatial = x.shape[1:-1] if self._last else x.shape[2:]
         if self.pad_mode == "same" and len(spatial) == self.rank:
             low, high = same_pads(spatial, self._kernel, self._strides, self._dilations)
@@ -123,6 +126,11 @@ class Conv2d(_Conv):
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init, data_format,
             dtype=dtype,
         )  # fmt: skip
+
+    @property
+    def conv2d(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """MindSpore's primitive of the cell, `conv2d(x, weight)`: subclasses give it filters of their own."""
+        return self._convolved
 
 
 class Conv1d(_Conv):

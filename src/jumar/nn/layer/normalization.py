@@ -191,6 +191,11 @@ class LayerNorm(Cell):
         y = centred * ops.rsqrt(ops.mean(centred * centred, axes, True) + self.epsilon) * p["gamma"] + p["beta"]
         return cast(y, input_x.dtype)
 
+    @property
+    def layer_norm(self) -> Any:
+        """MindSpore's primitive of the cell: `layer_norm(x, gamma, beta)` gives (y, mean, variance)."""
+        return ops.LayerNorm(self.begin_norm_axis, self.begin_params_axis, self.epsilon)
+
     def extend_repr(self) -> str:
         return (
             f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, begin_params_axis={self.begin_params_axis}, "
