@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jumar.base import Loc, TensorType, event
@@ -93,6 +93,7 @@ class Groups:
     options: Fuse
     of: dict[Node, Group] = field(default_factory=dict)
     reasons: dict[tuple[Node, Node], str] = field(default_factory=dict)
+    answers: dict[Hashable, str] = field(default_factory=dict)  # of bodies that were asked about: layers and parameters are alike
 
     def __post_init__(self) -> None:
         self.users = {n: tuple(dict.fromkeys(u)) for n, u in self.graph.users.items()}
@@ -197,7 +198,10 @@ class Groups:
         body, inputs = self.body(members, sinks, "trial")
         if len(inputs) > self.options.max_inputs:
             return f"a group reads at most {self.options.max_inputs} values"
-        return refusal(self.options.target, body)
+        key = _shape_of(body)
+        if key not in self.answers:
+            self.answers[key] = refusal(self.options.target, body)
+        return self.answers[key]
 
     def _take(self, group: Group) -> None:
         for member in group.members:
@@ -299,6 +303,13 @@ class Groups:
         if len(self.users[producer]) > 1:
             return f"its value is read {len(self.users[producer])} times"
         return "the reader belongs to another group"
+
+
+def _shape_of(body: Graph) -> Hashable:
+    """What is equal for two bodies of the same operators on the same types."""
+    number = {n: i for i, n in enumerate(body.nodes)}
+    nodes = tuple(("" if isinstance(n.op, Param) else n.op, tuple(number[i] for i in n.inputs), n.type) for n in body.nodes)
+    return nodes, tuple(number[o] for o in body.outputs)
 
 
 def _is_plain_number(node: Node) -> bool:
