@@ -121,9 +121,13 @@ def test_strides_of_another_shape_exist_only_where_no_copy_is_needed() -> None:
     rng = np.random.RandomState(0)
     for _ in range(200):
         shape = tuple(int(d) for d in rng.randint(1, 5, rng.randint(1, 4)))
-        array = np.zeros(shape, np.int8).transpose(rng.permutation(len(shape)))[tuple(slice(None, None, int(s)) for s in rng.randint(1, 3, len(shape)))]
+        array = np.zeros(shape, np.int8).transpose(rng.permutation(len(shape)))[
+            tuple(slice(None, None, int(s)) for s in rng.randint(1, 3, len(shape)))
+        ]
         size = array.size
-        wanted = next(w for w in ((size,), (2, size // 2), (size // 3, 3), (1, size)) if np.prod(w) == size and rng.rand() < 0.7 or w == (1, size))
+        wanted = next(
+            w for w in ((size,), (2, size // 2), (size // 3, 3), (1, size)) if (np.prod(w) == size and rng.rand() < 0.7) or w == (1, size)
+        )
         view = array.view()
         try:
             view.shape = wanted

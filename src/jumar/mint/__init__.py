@@ -1,13 +1,17 @@
 """`mindspore.mint`: the interface that follows PyTorch.
 
-In: tensors, with PyTorch's names and defaults (dim, keepdim, correction=1, int64 places).  Out: tensors, by the functions of `ops`: a table over the same implementations.
+In: tensors, with PyTorch's names and defaults (dim, keepdim, correction=1, int64 places).  Out: tensors, by the functions of `ops`:
+a table over the same implementations.
 """
+
+# ruff: noqa: PLE0604  (the names are those of the tables)
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
+from jumar import operators as o
 from jumar.frontend.tensor import Tensor
 from jumar.ops import (
     activation,
@@ -23,7 +27,7 @@ from jumar.ops import (
     random,
     reduction,
 )
-from jumar.ops.operands import lenient, missing
+from jumar.ops.operands import as_tensor, lenient, missing
 
 a, s, r, g, n = arithmetic, movement, reduction, places, ordering
 
@@ -38,8 +42,8 @@ def _max_or_min(value: Any, place: Any, pairwise: Any) -> Any:
     return call
 
 
-max = _max_or_min(r.amax, lambda x, d, k: r.with_place(r.o.ArgMax, x, d, k), a.maximum)
-min = _max_or_min(r.amin, lambda x, d, k: r.with_place(r.o.ArgMin, x, d, k), a.minimum)
+max = _max_or_min(r.amax, lambda x, d, k: r.with_place(o.ArgMax, x, d, k), a.maximum)
+min = _max_or_min(r.amin, lambda x, d, k: r.with_place(o.ArgMin, x, d, k), a.minimum)
 
 
 def cumsum(input: Any, dim: int, dtype: Any = None) -> Tensor:
@@ -90,7 +94,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 
 def equal(input: Any, other: Any) -> bool:
     """Whether all elements and the shapes are the same."""
-    x, y = a.as_tensor(input), a.as_tensor(other)
+    x, y = as_tensor(input), as_tensor(other)
     return x.shape == y.shape and bool(r.all(a.equal(x, y)))
 
 

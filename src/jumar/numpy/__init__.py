@@ -4,6 +4,8 @@ In: tensors, numbers, lists and arrays, with NumPy's names and arguments.  Out: 
 Types follow MindSpore: lists of floats give float32, integers keep their width.
 """
 
+# ruff: noqa: PLE0605  (the names are those of the tables)
+
 from __future__ import annotations
 
 import builtins
@@ -42,7 +44,9 @@ def _unary(function: Any) -> Any:
 
 def _binary(function: Any) -> Any:
     def call(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
-        return _as(function(as_tensor(x1) if isinstance(x1, list | tuple) else x1, as_tensor(x2) if isinstance(x2, list | tuple) else x2), dtype)  # type: ignore[no-any-return]
+        return _as(  # type: ignore[no-any-return]
+            function(as_tensor(x1) if isinstance(x1, list | tuple) else x1, as_tensor(x2) if isinstance(x2, list | tuple) else x2), dtype
+        )
 
     call.__doc__ = function.__doc__
     return call
@@ -212,7 +216,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = types.float32) ->
 
 def indices(dimensions: Any, dtype: Any = types.int32, sparse: bool = False) -> Any:
     """The coordinates of a grid."""
-    grid = np.indices(ints(dimensions), sparse=sparse)
+    grid: Any = np.indices(ints(dimensions), sparse=True) if sparse else np.indices(ints(dimensions))
     return [c.made(g.astype(as_type(dtype).numpy)) for g in grid]
 
 
@@ -296,7 +300,9 @@ def pad(arr: Any, pad_width: Any, mode: str = "constant", constant_values: Any =
     x = asarray(arr)
     words = {"edge": "replicate", "wrap": "circular"}
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or options:
-        raise NotImplementedError(f"pad: modes constant, edge, reflect, symmetric and wrap without options are supported, got {mode!r} {options}")
+        raise NotImplementedError(
+            f"pad: modes constant, edge, reflect, symmetric and wrap without options are supported, got {mode!r} {options}"
+        )
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     value = constant_values if isinstance(constant_values, int | float) else np.asarray(constant_values).flat[0].item()
     return image.padded(x, [int(p) for p in widths[:, 0]], [int(p) for p in widths[:, 1]], words.get(mode, mode), value)
@@ -315,7 +321,7 @@ def _reduction(function: Any) -> Any:
         x = asarray(a)
         y = function(x, axis, keepdims)
         y = _as(y, dtype)
-        return y if initial is None else _joined(function, y, initial)  # type: ignore[no-any-return]
+        return y if initial is None else _joined(function, y, initial)
 
     call.__doc__ = function.__doc__
     return call
@@ -588,7 +594,9 @@ def promote_types(type1: Any, type2: Any) -> Any:
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The type in which all meet."""
-    found = [v.dtype if isinstance(v, Tensor) else as_type(v) if not isinstance(v, int | float) else asarray(v).dtype for v in arrays_and_dtypes]
+    found = [
+        v.dtype if isinstance(v, Tensor) else as_type(v) if not isinstance(v, int | float) else asarray(v).dtype for v in arrays_and_dtypes
+    ]
     for first, second in itertools.pairwise(found):
         found[found.index(second)] = promote_types(first, second)
     return found[-1]
@@ -639,7 +647,8 @@ _TABLE |= {
     "matrix_power": decompose.matrix_power, "vander": decompose.vander, "trapz": decompose.trapz, "argwhere": _plain(places.argwhere),
     "bincount": _plain(places.bincount), "round": around, "nan_to_num": a.nan_to_num, "nonzero": lambda x: places.nonzero(asarray(x), as_tuple=True),
     "hanning": lambda M: c.hann_window(M, False, dtype=types.float32), "hamming": lambda M: c.hamming_window(M, False),
-    "bartlett": lambda M: c.bartlett_window(M, False), "blackman": lambda M: c.blackman_window(M, False), "sort": _plain(lambda x, axis=-1: ordering.sorted_pair(x, axis)[0]),
+    "bartlett": lambda M: c.bartlett_window(M, False), "blackman": lambda M: c.blackman_window(M, False),
+    "sort": _plain(lambda x, axis=-1: ordering.sorted_pair(x, axis)[0]),
     "in1d": isin, "array_equiv": array_equal, "rand": rand, "randn": randn,
     "tril_indices": lambda n, k=0, m=None: tuple(s.unbind(c.tril_indices(n, n if m is None else m, k))),
     "triu_indices": lambda n, k=0, m=None: tuple(s.unbind(c.triu_indices(n, n if m is None else m, k))),
@@ -648,7 +657,9 @@ globals().update(_TABLE)
 for _name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool_"):
     globals()[_name] = types.NAMES[_name]
 numeric_types = tuple(of_numpy(t) for t in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64))
-__all__ = sorted(n for n in globals() if not n.startswith("_") and callable(globals()[n]) and n not in ("Any", "as_type", "missing", "lenient"))
+__all__ = sorted(
+    n for n in globals() if not n.startswith("_") and callable(globals()[n]) and n not in ("Any", "as_type", "missing", "lenient")
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -35,13 +35,15 @@ class CtcLoss(Special):
     def infer(self, *types: TensorType) -> Result:
         log_p, labels, *_ = types
         if not log_p.dtype.is_float or labels.shape[0] != log_p.shape[1]:
-            raise OpError(f"ctc_loss: log_p must be floats [t, n, c] and labels [n, s], got {log_p} and {labels}", code="dimension-mismatch")
+            raise OpError(
+                f"ctc_loss: log_p must be floats [t, n, c] and labels [n, s], got {log_p} and {labels}", code="dimension-mismatch"
+            )
         states = 2 * labels.dims[1] + 1
         return log_p.with_shape((log_p.shape[1],)), log_p.with_shape((log_p.shape[1], log_p.shape[0], states)), log_p
 
     def reference(self, log_p: Array, labels: Array, frames: Array, lengths: Array) -> tuple[Array, ...]:
         p = log_p.astype(np.float64)
-        t_most, n, c = p.shape
+        t_most, n, _ = p.shape
         states = 2 * labels.shape[1] + 1
         spelled = np.full((n, states), self.blank, np.int64)
         spelled[:, 1::2] = labels
@@ -59,9 +61,12 @@ class CtcLoss(Special):
             f, k = int(frames[i]), 2 * int(lengths[i]) + 1
             if not np.isfinite(total[i]):
                 continue
-            back = _walk(emitted[:f, i : i + 1, :k][::-1, :, ::-1], _skips_back(skips[i, :k])[None], np.where(np.arange(k) < 2, 0.0, -np.inf)[None])
+            back = _walk(
+                emitted[:f, i : i + 1, :k][::-1, :, ::-1], _skips_back(skips[i, :k])[None], np.where(np.arange(k) < 2, 0.0, -np.inf)[None]
+            )
             ways = forward[:f, i, :k] + back[::-1, 0, ::-1] - emitted[:f, i, :k] - total[i]
-            np.subtract.at(share, (np.arange(f)[:, None], i, np.broadcast_to(spelled[i, :k], (f, k))), np.exp(ways))
+            at_class: Any = (np.arange(f)[:, None], i, np.broadcast_to(spelled[i, :k], (f, k)))
+            np.subtract.at(share, at_class, np.exp(ways))
         return (-total).astype(log_p.dtype), forward.swapaxes(0, 1).astype(log_p.dtype), share.astype(log_p.dtype)
 
     def grad(self, *nodes: Any) -> tuple[Node | None, ...]:

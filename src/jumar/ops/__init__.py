@@ -56,7 +56,17 @@ _CLASSES = (
     "constexpr", "core", "derivative", "get_grad", "grad", "jacfwd", "jacrev", "jet", "jvp", "prim_arg_register", "prim_attr_register", "value_and_grad",
     "vjp", "vmap",
 )  # fmt: skip
-_ROOMS = ("auto_generate", "composite", "function", "functional", "operations", "primitive", "_primitive_cache", "_op_impl", "op_info_register")
+_ROOMS = (
+    "auto_generate",
+    "composite",
+    "function",
+    "functional",
+    "operations",
+    "primitive",
+    "_primitive_cache",
+    "_op_impl",
+    "op_info_register",
+)
 __all__ = [*sorted(_FUNCTIONS), *sorted(TABLE), *_CLASSES]
 
 

@@ -124,7 +124,7 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
 def _finfo(dtype: np.dtype[Any]) -> Any:
     import ml_dtypes  # noqa: PLC0415  (its finfo knows bfloat16)
 
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def logit(input: Any, eps: float | None = None) -> Tensor:
@@ -132,7 +132,7 @@ def logit(input: Any, eps: float | None = None) -> Tensor:
     x = floating(input)
     if eps is not None and eps >= 0:
         x = clamp(x, eps, 1 - eps)
-    return log(div(x, sub(1, x)))
+    return log(div(x, sub(1, x)))  # type: ignore[no-any-return]
 
 
 def sinc(input: Any) -> Tensor:
@@ -155,7 +155,7 @@ def rad2deg(input: Any) -> Tensor:
 
 def signbit(input: Any) -> Tensor:
     """True where x is below zero."""
-    return less(input, 0)
+    return less(input, 0)  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------------------------------------------- two inputs
@@ -418,7 +418,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
     """True where |a - b| < tolerance."""
-    return less(abs(sub(x, y)), tolerance)
+    return less(abs(sub(x, y)), tolerance)  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------------------------------------------- choice
@@ -472,7 +472,16 @@ def softmax_type(input: Any, dtype: Any) -> Tensor:
 
 absolute, negative, inv, arccos, arcsin, arctan, arctan2 = abs, neg, reciprocal, acos, asin, atan, atan2
 arccosh, arcsinh, arctanh, tensor_exp, tensor_expm1 = acosh, asinh, atanh, exp, expm1
-multiply, subtract, divide, true_divide, floor_div, floordiv, floor_mod, mod = mul, sub, div, div, floor_divide, floor_divide, remainder, remainder
+multiply, subtract, divide, true_divide, floor_div, floordiv, floor_mod, mod = (
+    mul,
+    sub,
+    div,
+    div,
+    floor_divide,
+    floor_divide,
+    remainder,
+    remainder,
+)
 eq, ne, lt, le, gt, ge, invert, fix, clip = equal, not_equal, less, less_equal, greater, greater_equal, bitwise_not, trunc, clamp
 tensor_add, tensor_sub, tensor_mul, tensor_div, tensor_pow = add, sub, mul, div, pow
 tensor_lt, tensor_le, tensor_gt, tensor_ge, tensor_mod, tensor_floordiv = less, less_equal, greater, greater_equal, remainder, floor_divide
@@ -483,7 +492,6 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     if isinstance(x, tuple | list):
         return type(x)(clamp(t, clip_value_min, clip_value_max) for t in x)
     return clamp(x, clip_value_min, clip_value_max)
-
 
 
 def truncate_div(x: Any, y: Any) -> Tensor:

@@ -5,6 +5,7 @@ In: those names.  Out: what they stand for: a primitive class, a function of min
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -24,9 +25,11 @@ def grouped_matmul(x: Any, weight: Any, bias: Any = None, group_list: Any = None
         return tuple(linalg.matmul(p, w) if b is None else a.add(linalg.matmul(p, w), b) for p, w, b in pairs)
     (rows,), (stacked,) = (v if isinstance(v, tuple | list) else (v,) for v in (x, weight))
     ends = [int(v) for v in group_list.tolist()] if isinstance(group_list, Tensor) else list(group_list)
-    parts = [linalg.matmul(movement.part(rows, 0, start, end), movement.select(stacked, 0, i)) for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))]
+    parts = [
+        linalg.matmul(movement.part(rows, 0, start, end), movement.select(stacked, 0, i))
+        for i, (start, end) in enumerate(itertools.pairwise([0, *ends]))
+    ]
     return (movement.cat(parts, 0),)
-
 
 
 _EXT: dict[str, Any] = {

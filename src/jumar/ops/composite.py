@@ -168,13 +168,12 @@ def _add(x: Any, y: Any) -> Any:
 zip_operation = zip
 hyper_add = MultitypeFuncGraph("hyper_add")
 hyper_add.register("Tensor", "Tensor")(_add)
-hyper_add.register("Tuple", "Tuple")(lambda x, y: HyperMap(hyper_add)(x, y))
+hyper_add.register("Tuple", "Tuple")(HyperMap(hyper_add))
 hyper_add.register("Number", "Number")(lambda x, y: x + y)
 index_add = places.index_add_rows
 augassign_add, augassign_sub, augassign_mul = add, sub, mul
 augassign_floordiv, augassign_mod = floor_divide, remainder
 power = pow
-
 
 
 __all__ = [

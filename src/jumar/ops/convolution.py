@@ -45,7 +45,16 @@ def same_pads(
 
 
 def conv(
-    rank: int, input: Any, weight: Any, bias: Any, stride: Any, pad_mode: Any, padding: Any, dilation: Any, groups: int, channels_last: bool = False
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    pad_mode: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    channels_last: bool = False,
 ) -> Tensor:
     """A convolution over `rank` spatial dimensions."""
     x, w = as_tensor(input), as_tensor(weight)
@@ -74,21 +83,42 @@ def conv(
 
 
 def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """A convolution of rows."""
     return conv(1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
 def conv2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """A convolution of images."""
     return conv(2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
 def conv3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0, dilation: Any = 1, groups: int = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """A convolution of volumes."""
     return conv(3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
@@ -126,28 +156,56 @@ def conv_transpose(
 
 
 def conv_transpose1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The transpose of a convolution of rows."""
     return conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The transpose of a convolution of images."""
     return conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The transpose of a convolution of volumes."""
     return conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv3d_transpose(
-    inputs: Any, weight: Any, pad_mode: str = "valid", padding: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1, output_padding: Any = 0
+    inputs: Any,
+    weight: Any,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    stride: Any = 1,
+    dilation: Any = 1,
+    group: int = 1,
+    output_padding: Any = 0,
 ) -> Tensor:
     """The transpose of a convolution of volumes, as MindSpore's older function has it."""
     if pad_mode == "same":

@@ -21,7 +21,7 @@ from jumar.ops.operands import Array, Tensor, apply, as_tensor, as_type, cast, c
 
 def made(array: Array) -> Tensor:
     """A tensor over a fresh array; in a capture a constant of the graph."""
-    return wrap(array) if eager() else apply(o.Identity(), constant(array))  # type: ignore[no-any-return]
+    return wrap(array) if eager() else apply(o.Identity(), constant(array))
 
 
 def filled(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> Tensor:

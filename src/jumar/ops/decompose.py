@@ -168,7 +168,9 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         centered = a.sub(x, a.div(r.sum(a.mul(x, weights), 1, True), total))
         scaled = a.mul(centered, weights)
         square = total if aweights is None else a.div(r.sum(a.mul(weights, aweights)), total)
-    left = total - correction if isinstance(total, float) else a.sub(total, a.mul(square, correction) if aweights is not None else correction)
+    left = (
+        total - correction if isinstance(total, float) else a.sub(total, a.mul(square, correction) if aweights is not None else correction)
+    )
     y = a.div(matmul(scaled, s.adjoint(centered)), left)
     return s.reshape(y, ()) if as_tensor(input).ndim < 2 else y
 
@@ -218,7 +220,7 @@ def lcm(input: Any, other: Any) -> Tensor:
     """The least common multiple."""
     x, y = operands(input, other)
     common = gcd(x, y)
-    return a.abs(a.mul(a.floor_divide(x, a.maximum(common, 1)), y))
+    return a.abs(a.mul(a.floor_divide(x, a.maximum(common, 1)), y))  # type: ignore[no-any-return]
 
 
 # -------------------------------------------------------------------------------------------------------- complex numbers
@@ -252,7 +254,7 @@ def angle(input: Any) -> Tensor:
     if _is_complex(input):
         return _host(np.angle, input)
     x = floating(input)
-    return a.where(a.less(x, 0), math.pi, a.where(a.isnan(x), math.nan, 0.0 * x))
+    return a.where(a.less(x, 0), math.pi, a.where(a.isnan(x), math.nan, a.mul(x, 0.0)))
 
 
 def complex_of(real: Any, imag: Any) -> Tensor:
@@ -283,7 +285,7 @@ def is_floating_point(input: Any) -> bool:
 
 def isreal(input: Any) -> Tensor:
     """True where the imaginary part is zero."""
-    return a.equal(imag(input), 0)
+    return a.equal(imag(input), 0)  # type: ignore[no-any-return]
 
 
 # ------------------------------------------------------------------------------------------------------ special functions
@@ -296,7 +298,17 @@ def polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
 
 
 # Giles, Approximating the erfinv function (2010): single precision
-_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941)
+_NEAR = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
 _FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
 
 

@@ -45,7 +45,9 @@ def moe_token_unpermute(
     return r.sum(a.mul(rows, cast(s.reshape(weights, (-1, each, 1)), numpy_dtype(rows))), 1)
 
 
-def ctc_losses(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool) -> tuple[Tensor, Tensor]:
+def ctc_losses(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
+) -> tuple[Tensor, Tensor]:
     """The loss of each sequence, and the logarithms of the ways to each state."""
     x = floating(log_probs)
     lengths = [cast(as_tensor(v), I64) for v in (targets, input_lengths, target_lengths)]
@@ -54,7 +56,13 @@ def ctc_losses(log_probs: Any, targets: Any, input_lengths: Any, target_lengths:
 
 
 def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The CTC loss (mean: over target lengths, then samples), and the logarithms of the ways to each state."""
     loss, ways = ctc_losses(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
@@ -83,7 +91,6 @@ def box_encode(anchors: Any, boxes: Any, means: Any, stds: Any) -> Tensor:
 
 def box_decode(anchors: Any, deltas: Any, max_shape: Any, means: Any, stds: Any, wh_ratio_clip: float) -> Tensor:
     """The boxes that deltas make of anchors, cut off at the image's edge."""
-
 
     px, py, pw, ph = _center_size(anchors)
     dx, dy, dw, dh = (a.add(a.mul(s.select(deltas, -1, i), stds[i]), means[i]) for i in range(4))

@@ -15,7 +15,7 @@ def derivative(fn: Any, primals: Any, order: int) -> tuple[Any, Any]:
     """The value and the derivative of that order of a function of one tensor, element by element."""
 
     def nth(f: Any) -> Any:
-        return lambda x: grad(lambda v: total(f(v)))(x)
+        return grad(lambda v: total(f(v)))
 
     function = fn
     for _ in range(order):

@@ -73,7 +73,13 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
 
 # --------------------------------------------------------------------------------------------------------------- resize
 def resized(
-    x: Tensor, size: tuple[int, ...], scales: tuple[float, ...] | None, mode: str, coordinates: str, nearest: str = "floor", cubic: float = -0.75
+    x: Tensor,
+    size: tuple[int, ...],
+    scales: tuple[float, ...] | None,
+    mode: str,
+    coordinates: str,
+    nearest: str = "floor",
+    cubic: float = -0.75,
 ) -> Tensor:
     """The image in another size."""
     spatial = x.shape[2:]
@@ -127,7 +133,14 @@ def _interpolated(
         scales = None
     coordinates = "align_corners" if align_corners else "half_pixel"
     if mode == "nearest":
-        return resized(x, wanted, scales, "nearest", "align_corners" if align_corners else "asymmetric", "round_prefer_ceil" if align_corners else "floor")
+        return resized(
+            x,
+            wanted,
+            scales,
+            "nearest",
+            "align_corners" if align_corners else "asymmetric",
+            "round_prefer_ceil" if align_corners else "floor",
+        )
     if mode == "nearest-exact":
         return resized(x, wanted, scales, "nearest", "half_pixel", "round_prefer_ceil")
     return resized(floating(x), wanted, scales, "cubic" if mode == "bicubic" else "linear", coordinates, "floor", cubic)
@@ -141,9 +154,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
 
 
-def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = False
-) -> Tensor:
+def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = False) -> Tensor:
     """Reads the image at the places of the grid, from -1 to 1 over the image."""
     word = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}.get(mode)
     if word is None:
@@ -196,7 +207,14 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     if single:
         x = s.unsqueeze(x, 0)
     kernel, pads = spread(kernel_size, 2, "fold: kernel_size"), spread(padding, 2, "fold: padding")
-    op = o.Col2Im(spread(output_size, 2, "fold: output_size"), kernel, spread(stride, 2, "fold: stride"), pads, pads, spread(dilation, 2, "fold: dilation"))
+    op = o.Col2Im(
+        spread(output_size, 2, "fold: output_size"),
+        kernel,
+        spread(stride, 2, "fold: stride"),
+        pads,
+        pads,
+        spread(dilation, 2, "fold: dilation"),
+    )
     y: Tensor = apply(op, x)
     return s.squeeze(y, 0) if single else y
 

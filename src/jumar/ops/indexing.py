@@ -1,8 +1,9 @@
 """Indexing: `x[...]` and `x[...] = v` with all that NumPy's index may be made of.
 
 In: a tensor and an index: ints, slices, None, Ellipsis, bools, lists, arrays, tensors, masks.  Out: a tensor, or the tensor written to.
-Where nothing records, NumPy does it on the arrays: basic indices give views.  A recorder gets the same as operators: Slice and Reshape for basic indices, Gather and
-ScatterNd by linear places for advanced ones, Select for masks with a value that broadcasts.  Only a mask that picks elements needs its data (NonZero).
+Where nothing records, NumPy does it on the arrays: basic indices give views.  A recorder gets the same as operators: Slice and Reshape for basic indices,
+Gather and ScatterNd by linear places for advanced ones, Select for masks with a value that broadcasts.  Only a mask
+that picks elements needs its data (NonZero).
 """
 
 from __future__ import annotations

@@ -208,9 +208,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     return reduced(r.mean(loss if weight is None else a.mul(loss, weight), -1), reduction)
 
 
-def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
-) -> Tensor:
+def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean") -> Tensor:
     """The mean over the other classes of max(0, margin - x[target] + x[i])^p."""
     x, t = floating(input), cast(as_tensor(target), I64)
     at = s.unsqueeze(t, -1)
@@ -228,7 +226,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     single = x.ndim == 1
     if single:
         x, t = s.unsqueeze(x, 0), s.unsqueeze(t, 0)
-    n, c = x.shape
+    c = x.shape[1]
     live = a.equal(r.cumsum(cast(a.less(t, 0), I64), 1), 0)  # [n, c]
     at = a.where(live, t, 0)
     hit = a.logical_and(a.equal(s.unsqueeze(at, 2), constant(np.arange(c))), s.unsqueeze(live, 2))

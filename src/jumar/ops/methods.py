@@ -13,6 +13,7 @@ import numpy as np
 from jumar import operators as o
 from jumar.frontend import dtype as types
 from jumar.frontend.dtype import Type, as_type
+from jumar.ir import Op
 from jumar.ops import (
     activation,
     arithmetic,
@@ -35,7 +36,7 @@ a, r, s, g = arithmetic, reduction, movement, places
 
 
 # ------------------------------------------------------------------------------------------------------------ operators
-def _binary(op: o.Op, function: Any) -> tuple[Any, Any]:
+def _binary(op: Op, function: Any) -> tuple[Any, Any]:
     """The operator of two operands, and the same with operands exchanged; tensors of one float type go straight to `apply`."""
 
     def forward(self: Tensor, other: Any) -> Any:
@@ -53,7 +54,7 @@ def _binary(op: o.Op, function: Any) -> tuple[Any, Any]:
     return forward, backward
 
 
-def _comparison(op: o.Op, function: Any) -> Any:
+def _comparison(op: Op, function: Any) -> Any:
     """`==` and `!=`: with what is no number, such as a list or None, Python decides by identity."""
     forward, _ = _binary(op, function)
 
@@ -76,13 +77,13 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **options:
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, list, tuple, np.ndarray, np.generic)
-_ARITHMETIC: dict[str, tuple[o.Op, Any]] = {
+_ARITHMETIC: dict[str, tuple[Op, Any]] = {
     "add": (o.Add(), a.add), "sub": (o.Sub(), a.sub), "mul": (o.Mul(), a.mul), "truediv": (o.Div(), a.div),
     "floordiv": (o.FloorDiv(), a.floor_divide), "mod": (o.Mod(), a.remainder), "pow": (o.Pow(), a.pow), "matmul": (o.MatMul(), linalg.matmul),
     "and": (o.And(), a.bitwise_and), "or": (o.Or(), a.bitwise_or), "xor": (o.Xor(), a.bitwise_xor),
     "lshift": (o.ShiftLeft(), a.bitwise_left_shift), "rshift": (o.ShiftRight(), a.bitwise_right_shift),
 }  # fmt: skip
-_COMPARISON: dict[str, tuple[o.Op, Any]] = {
+_COMPARISON: dict[str, tuple[Op, Any]] = {
     "eq": (o.Equal(), a.equal), "ne": (o.NotEqual(), a.not_equal), "lt": (o.Less(), a.less), "le": (o.LessEqual(), a.less_equal),
     "gt": (o.Greater(), a.greater), "ge": (o.GreaterEqual(), a.greater_equal),
 }  # fmt: skip
@@ -397,7 +398,7 @@ def assign_value(self: Tensor, value: Any) -> Tensor:
 
 def uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform numbers in the tensor's shape and type."""
-    return s.copy(self).uniform_(from_, to, generator=generator)  # type: ignore[attr-defined, no-any-return]
+    return s.copy(self).uniform_(from_, to, generator=generator)
 
 
 def index(self: Tensor, indices: Any) -> Tensor:
@@ -450,7 +451,9 @@ METHODS: dict[str, Any] = {
     "unsorted_segment_prod": g.unsorted_segment_prod, "scatter_sub": g.tensor_scatter_sub, "scatter_mul": g.tensor_scatter_mul,
     "scatter_div": g.tensor_scatter_div, "scatter_max": g.tensor_scatter_max, "scatter_min": g.tensor_scatter_min,
     # reductions
-    "sum": total, "mean": mean, "prod": r.prod, "all": all_any(r.all), "any": all_any(r.any), "max": _max_or_min(o.ArgMax, r.amax, a.maximum), "min": _max_or_min(o.ArgMin, r.amin, a.minimum), "amax": r.amax,
+    "sum": total, "mean": mean, "prod": r.prod, "all": all_any(r.all), "any": all_any(r.any),
+    "max": _max_or_min(o.ArgMax, r.amax, a.maximum), "min": _max_or_min(o.ArgMin, r.amin, a.minimum),
+    "amax": r.amax,
     "amin": r.amin, "aminmax": r.aminmax, "argmax": r.argmax, "argmin": r.argmin, "argmax_with_value": r.argmax_with_value,
     "argmin_with_value": r.argmin_with_value, "var": r.var, "std": r.std, "logsumexp": r.logsumexp, "count_nonzero": r.count_nonzero,
     "nansum": r.nansum, "nanmean": r.nanmean, "norm": r.norm, "ptp": r.ptp, "cumsum": r.cumsum, "cumprod": r.cumprod, "diff": r.diff,
@@ -528,7 +531,8 @@ def install() -> None:
         "element_size": lambda self: self.itemsize, "is_floating_point": lambda self: self.dtype.is_floating_point,
         "is_complex": lambda self: self.dtype.kind == "Complex", "is_signed": lambda self: self.dtype.kind not in ("UInt", "Bool"),
         "data_ptr": lambda self: self.array.ctypes.data, "storage_offset": lambda self: 0, "get_bytes": lambda self: self.array.tobytes(),
-        "device": property(lambda self: "CPU"), "has_init": False, "init": None, "init_finished": True, "const_arg": False, "is_leaf": True, "is_shared": lambda self: False, "is_pinned": lambda self: False,
+        "device": property(lambda self: "CPU"), "has_init": False, "init": None, "init_finished": True, "const_arg": False,
+        "is_leaf": True, "is_shared": lambda self: False, "is_pinned": lambda self: False,
     }  # fmt: skip
     for name, value in plain.items():
         setattr(Tensor, name, value)

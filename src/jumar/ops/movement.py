@@ -1,11 +1,13 @@
 """Functions that move elements: reshape, transpose, join, split, repeat, pad, roll, flip.
 
-In: tensors and shapes.  Out: tensors.  Where nothing records, what can be a view of its base is one, as in NumPy and PyTorch: no copy, and writes are seen on both sides.
+In: tensors and shapes.  Out: tensors.  Where nothing records, what can be a view of its base is one, as in NumPy and PyTorch:
+no copy, and writes are seen on both sides; under a recorder views.py keeps that so.
 """
 
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -217,7 +219,7 @@ def broadcast_to(input: Any, *shape: Any) -> Tensor:
         raise ValueError(f"broadcast_to: {x.shape} must broadcast to the shape, got {wanted}")
     if eager():
         return wrap(np.broadcast_to(x.array, wanted))
-    return x if wanted == x.shape else apply(o.Broadcast(wanted), x)  # type: ignore[no-any-return]
+    return x if wanted == x.shape else apply(o.Broadcast(wanted), x)
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
@@ -378,7 +380,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Te
             raise ValueError(f"tensor_split: sections must be 1 or more, got {n}")
         return _pieces(x, axis, [size // n + (i < size % n) for i in range(n)])
     bounds = [0, *(builtins.min(builtins.max(i + size if i < 0 else i, 0), size) for i in ints(indices_or_sections)), size]
-    return tuple(part(x, axis, a, builtins.max(a, b)) for a, b in zip(bounds, bounds[1:], strict=False))
+    return tuple(part(x, axis, a, builtins.max(a, b)) for a, b in itertools.pairwise(bounds))
 
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:

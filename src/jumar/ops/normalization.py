@@ -131,7 +131,9 @@ def l2_normalize(x: Any, axis: Any, epsilon: float) -> Tensor:
     return a.mul(tensor, a.rsqrt(a.clamp(r.sum(a.square(tensor), axis, True), epsilon)))
 
 
-def lrn(x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS") -> Tensor:
+def lrn(
+    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5, norm_region: str = "ACROSS_CHANNELS"
+) -> Tensor:
     """x / (bias + alpha * sum of squares of near channels)^beta."""
     size = 2 * depth_radius + 1
     return apply(o.Lrn(size, alpha * size, beta, bias), floating(x))  # type: ignore[no-any-return]

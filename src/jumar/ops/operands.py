@@ -131,7 +131,7 @@ def rounding(name: str, op: Op) -> Function:
 
     def call(input: Any) -> Tensor:
         x = as_tensor(input)
-        return apply(op, x) if numpy_dtype(x).kind not in "iub" else x  # type: ignore[no-any-return]
+        return apply(op, x) if numpy_dtype(x).kind not in "iub" else x
 
     return _entitled(call, name, op)
 
@@ -206,7 +206,7 @@ def eager() -> bool:
 
 def expanded(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The tensor repeated up to a shape."""
-    return x if x.shape == shape else apply(Broadcast(shape), x)  # type: ignore[no-any-return]
+    return x if x.shape == shape else apply(Broadcast(shape), x)
 
 
 __all__ = [

@@ -208,7 +208,6 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     return apply(o.ScatterNd("add"), zeros, s.unsqueeze(place, 1), cast(inside, numpy_dtype(x)))  # type: ignore[no-any-return]
 
 
-
 __all__ = [
     "argsort", "bucketize", "cummax", "cummin", "histc", "msort", "nanmedian", "quantile", "searchsorted", "sort", "top_k", "topk",
 ]  # fmt: skip

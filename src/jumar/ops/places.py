@@ -32,7 +32,9 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
         b = batch_dims + index.ndim if batch_dims < 0 else batch_dims
         x = s.movedim(x, at, b)
         batch = index.shape[:b]
-        rows = a.add(index, constant((np.arange(math.prod(batch)) * x.shape[b]).reshape(*batch, *[1] * (index.ndim - b)).astype(numpy_dtype(index))))
+        rows = a.add(
+            index, constant((np.arange(math.prod(batch)) * x.shape[b]).reshape(*batch, *[1] * (index.ndim - b)).astype(numpy_dtype(index)))
+        )
         flat = s.reshape(x, (math.prod(batch) * x.shape[b], *x.shape[b + 1 :]))
         y: Tensor = apply(o.Gather(0), flat, rows)
         inner = index.ndim - b
@@ -96,12 +98,12 @@ def _updates(x: Tensor, value: Any, shape: tuple[int, ...]) -> Tensor:
         return filled(shape, value, numpy_dtype(x)) if np.ndim(value) == 0 else cast(as_tensor(value), numpy_dtype(x))
     value = cast(value, numpy_dtype(x))
     if value.shape == shape:
-        return value
+        return value  # type: ignore[no-any-return]
     if not value.ndim:
         return s.broadcast_to(value, shape)
     for axis, d in enumerate(shape):
         value = s.part(value, axis, 0, d)
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def scatter(input: Any, axis: int, index: Any, src: Any, reduce: str = "none") -> Tensor:
@@ -187,9 +189,18 @@ def _in_place(name: str, function: Any, rows: bool) -> Any:
     return call
 
 
-scatter_nd_add, scatter_nd_sub = _in_place("scatter_nd_add", tensor_scatter_add, False), _in_place("scatter_nd_sub", tensor_scatter_sub, False)
-scatter_nd_mul, scatter_nd_div = _in_place("scatter_nd_mul", tensor_scatter_mul, False), _in_place("scatter_nd_div", tensor_scatter_div, False)
-scatter_nd_max, scatter_nd_min = _in_place("scatter_nd_max", tensor_scatter_max, False), _in_place("scatter_nd_min", tensor_scatter_min, False)
+scatter_nd_add, scatter_nd_sub = (
+    _in_place("scatter_nd_add", tensor_scatter_add, False),
+    _in_place("scatter_nd_sub", tensor_scatter_sub, False),
+)
+scatter_nd_mul, scatter_nd_div = (
+    _in_place("scatter_nd_mul", tensor_scatter_mul, False),
+    _in_place("scatter_nd_div", tensor_scatter_div, False),
+)
+scatter_nd_max, scatter_nd_min = (
+    _in_place("scatter_nd_max", tensor_scatter_max, False),
+    _in_place("scatter_nd_min", tensor_scatter_min, False),
+)
 scatter_nd_update = _in_place("scatter_nd_update", tensor_scatter_update, False)
 scatter_rows_add, scatter_sub = _in_place("scatter_add", tensor_scatter_add, True), _in_place("scatter_sub", tensor_scatter_sub, True)
 scatter_mul, scatter_div = _in_place("scatter_mul", tensor_scatter_mul, True), _in_place("scatter_div", tensor_scatter_div, True)
@@ -320,7 +331,7 @@ def sequence_mask(lengths: Any, maxlen: int | None = None) -> Tensor:
         from jumar.ops.reduction import amax  # noqa: PLC0415
 
         maxlen = int(amax(n).item())
-    return a.less(constant(np.arange(maxlen).astype(numpy_dtype(n))), s.unsqueeze(n, -1))
+    return a.less(constant(np.arange(maxlen).astype(numpy_dtype(n))), s.unsqueeze(n, -1))  # type: ignore[no-any-return]
 
 
 def isin(element: Any, test_element: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
@@ -387,9 +398,7 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     return values, s.reshape(cast(inverse, kind), x.shape)
 
 
-def unique_torch(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+def unique_torch(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
     """The different elements in ascending order; asked for: which of them each element is, how often each occurs."""
     x = as_tensor(input)
     values, inverse, counts = unique_pair(x if dim is not None else s.ravel(x), dim)

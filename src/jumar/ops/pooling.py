@@ -58,24 +58,42 @@ def max_pool(
     return (s.squeeze(y, 0), s.squeeze(place, 0)) if single else (y, place)
 
 
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest cell of each window of rows."""
     return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False) -> Any:
+def max_pool2d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False
+) -> Any:
     """The largest cell of each window of images."""
     return max_pool(2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d_torch(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:
     """The largest cell of each window of images."""
     return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool3d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
+) -> Any:
     """The largest cell of each window of volumes."""
     return max_pool(3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -193,7 +211,9 @@ def adaptive_max_pool(rank: int, input: Any, output_size: Any, return_indices: b
     place: Array = np.zeros((1,) * (2 * rank), np.int64)
     for axis, (size, out) in enumerate(zip(spatial, wanted, strict=True)):
         start, end = _bounds(size, out)
-        cells = np.minimum(start[:, None] + np.arange((end - start).max()), end[:, None] - 1)  # [out, k]: short windows repeat their last cell
+        cells = np.minimum(
+            start[:, None] + np.arange((end - start).max()), end[:, None] - 1
+        )  # [out, k]: short windows repeat their last cell
         shape = [1] * (2 * rank)
         shape[axis], shape[axis + rank] = cells.shape
         place = place * size + cells.reshape(shape)

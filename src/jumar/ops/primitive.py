@@ -118,9 +118,12 @@ REQUIRED = object()
 def make(name: str, compute: Callable[..., Any], **parameters: Any) -> type[Primitive]:
     """The class of a primitive.   compute: (self, *inputs); parameters: what __init__ takes, with defaults, REQUIRED for none."""
     given = tuple(parameters.items())
-    signature = inspect.Signature([
-        inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty if d is REQUIRED else d) for n, d in given
-    ])
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty if d is REQUIRED else d)
+            for n, d in given
+        ]
+    )
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self, name)
@@ -150,9 +153,7 @@ def simple(name: str, function: Callable[..., Any]) -> type[Primitive]:
 
 
 # ----------------------------------------------------------------------------------------------------------- decorators
-def constexpr(
-    fn: Any = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True, check: bool = True
-) -> Any:
+def constexpr(fn: Any = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True, check: bool = True) -> Any:
     """A function whose result is known when a graph is made: the Python function itself, since capture runs Python."""
     if fn is not None:
         return fn

@@ -15,7 +15,21 @@ from jumar.frontend import dtype as types
 from jumar.frontend.dtype import as_type
 from jumar.ops import activation as act
 from jumar.ops import arithmetic as a
-from jumar.ops import attention, convolution, decompose, experts, image, linalg, loss, movement, ordering, places, pooling, random, structure
+from jumar.ops import (
+    attention,
+    convolution,
+    decompose,
+    experts,
+    image,
+    linalg,
+    loss,
+    movement,
+    ordering,
+    places,
+    pooling,
+    random,
+    structure,
+)
 from jumar.ops import creation as c
 from jumar.ops import normalization as norm
 from jumar.ops import reduction as r
@@ -103,9 +117,21 @@ _enter_simple(lambda x: act.gelu(x, "tanh"), "GeLU", "Gelu")
 _enter_simple(lambda x: decompose._host(np.abs, x), "ComplexAbs")
 _enter_simple(lambda x: tuple(r.sum(a.square(t)) for t in x), "SquareSumAll")
 
+
 # ----------------------------------------------------------------------------------------------------------- reductions
-for _name, _function in {"ReduceMean": r.mean, "ReduceMax": r.amax, "ReduceMin": r.amin, "ReduceProd": r.plain_prod, "ReduceAll": r.all, "ReduceAny": r.any}.items():
-    _enter(_name, (lambda f: lambda self, x, axis=(): f(x, axis, self.keep_dims))(_function), keep_dims=False)
+def _reduction(function: Any) -> Any:
+    def compute(self: Any, x: Any, axis: Any = ()) -> Any:
+        return function(x, axis, self.keep_dims)
+
+    compute.__doc__ = function.__doc__
+    return compute
+
+
+_REDUCTIONS: dict[str, Any] = {
+    "ReduceMean": r.mean, "ReduceMax": r.amax, "ReduceMin": r.amin, "ReduceProd": r.plain_prod, "ReduceAll": r.all, "ReduceAny": r.any,
+}  # fmt: skip
+for _name, _function in _REDUCTIONS.items():
+    _enter(_name, _reduction(_function), keep_dims=False)
 
 
 def _reduce_sum(self: Any, x: Any, axis: Any = ()) -> Tensor:
@@ -127,8 +153,16 @@ _enter("ArgMaxWithValue", lambda self, x: r.argmax_with_value(x, self.axis, self
 _enter("ArgMinWithValue", lambda self, x: r.argmin_with_value(x, self.axis, self.keep_dims), axis=0, keep_dims=False)
 _enter("CountNonZero", lambda self, x: r.count_nonzero(x, self.dims), dims=None)
 _enter("LpNorm", lambda self, x: r.vector_norm(x, self.p, self.axis, self.keep_dims), axis=REQUIRED, p=2, keep_dims=False, epsilon=1e-12)
-_enter("Median", lambda self, x: (ordering.median_torch(x), c.zeros((), dtype="int64")) if self.global_median else ordering.median_pair(x, self.axis, self.keep_dims),
-       global_median=False, axis=0, keep_dims=False, ignore_nan=False)  # fmt: skip
+
+
+def _median(self: Any, x: Any) -> tuple[Tensor, Tensor]:
+    """The lower median and its place."""
+    if self.global_median:
+        return ordering.median_torch(x), c.zeros((), dtype="int64")
+    return ordering.median_pair(x, self.axis, self.keep_dims)
+
+
+_enter("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
 
 
 def _running(op: Any) -> Any:
@@ -145,7 +179,12 @@ _enter("Cummax", lambda self, x: ordering.cummax(x, self.axis), axis=REQUIRED)
 _enter("Cummin", lambda self, x: ordering.cummin(x, self.axis), axis=REQUIRED)
 
 # ------------------------------------------------------------------------------------------------------------- products
-_enter("MatMul", lambda self, x, w: linalg.mm(s.t(x) if self.transpose_a else x, s.t(w) if self.transpose_b else w), transpose_a=False, transpose_b=False)
+_enter(
+    "MatMul",
+    lambda self, x, w: linalg.mm(s.t(x) if self.transpose_a else x, s.t(w) if self.transpose_b else w),
+    transpose_a=False,
+    transpose_b=False,
+)
 _enter("BatchMatMul", lambda self, x, w: linalg.matmul(s.adjoint(x) if self.transpose_a else x, s.adjoint(w) if self.transpose_b else w),
        transpose_a=False, transpose_b=False)  # fmt: skip
 _enter("BiasAdd", lambda self, x, b: linalg.bias_add(x, b, self.data_format), data_format="NCHW")
@@ -159,7 +198,9 @@ _enter("CholeskySolve", lambda self, x, y: decompose.cholesky_solve(x, y, self.u
 _enter("MatrixInverse", lambda self, x: decompose.inverse(s.adjoint(x) if self.adjoint else x), adjoint=False)
 _enter("MatrixPower", lambda self, x: decompose.matrix_power(x, self.n), n=REQUIRED)
 _enter("MatrixSolve", lambda self, x, y: decompose.matrix_solve(x, y, self.adjoint), adjoint=False)
-_enter("MatrixTriangularSolve", lambda self, x, y: decompose.triangular_solve(y, x, not self.lower, self.adjoint)[0], lower=True, adjoint=False)
+_enter(
+    "MatrixTriangularSolve", lambda self, x, y: decompose.triangular_solve(y, x, not self.lower, self.adjoint)[0], lower=True, adjoint=False
+)
 _enter("Qr", lambda self, x: decompose.qr(x, "complete" if self.full_matrices else "reduced"), full_matrices=False)
 _enter("Svd", lambda self, x: decompose.svd(x, self.full_matrices, self.compute_uv), full_matrices=False, compute_uv=True)
 _enter("Mvlgamma", lambda self, x: decompose.mvlgamma(x, self.p), p=REQUIRED)
@@ -182,22 +223,62 @@ _enter("ReverseV2", lambda self, x: s.flip(x, ints(self.axis)), axis=REQUIRED)
 _enter("ReverseSequence", lambda self, x, n: structure.reverse_sequence(x, n, self.seq_dim, self.batch_dim), seq_dim=REQUIRED, batch_dim=0)
 _enter("Tril", lambda self, x: s.tril(x, self.diagonal), diagonal=0)
 _enter("Triu", lambda self, x: s.triu(x, self.diagonal), diagonal=0)
-_enter("TrilIndices", lambda self: c.tril_indices(self.row, self.col, self.offset, dtype=self.dtype), row=REQUIRED, col=REQUIRED, offset=0, dtype=types.int32)
-_enter("TriuIndices", lambda self: c.triu_indices(self.row, self.col, self.offset, dtype=self.dtype), row=REQUIRED, col=REQUIRED, offset=0, dtype=types.int32)
+_enter(
+    "TrilIndices",
+    lambda self: c.tril_indices(self.row, self.col, self.offset, dtype=self.dtype),
+    row=REQUIRED,
+    col=REQUIRED,
+    offset=0,
+    dtype=types.int32,
+)
+_enter(
+    "TriuIndices",
+    lambda self: c.triu_indices(self.row, self.col, self.offset, dtype=self.dtype),
+    row=REQUIRED,
+    col=REQUIRED,
+    offset=0,
+    dtype=types.int32,
+)
 _enter("Meshgrid", lambda self, x: c.meshgrid(*x, indexing=self.indexing), indexing="xy")
 _enter("Gather", lambda self, x, index, axis: places.gather(x, index, axis, self.batch_dims), batch_dims=0)
 _enter("OneHot", lambda self, index, depth, on, off: places.one_hot(index, depth, on, off, self.axis), axis=-1)
-_enter("TensorScatterElements", lambda self, x, index, new: places.scatter(x, self.axis, index, new, self.reduction), axis=0, reduction="none")
+_enter(
+    "TensorScatterElements", lambda self, x, index, new: places.scatter(x, self.axis, index, new, self.reduction), axis=0, reduction="none"
+)
 _enter("IndexAdd", lambda self, x, index, y: structure._assigned(as_tensor(x), places.index_add(x, self.axis, index, y)), axis=REQUIRED, use_lock=True,
        check_index_bound=True)  # fmt: skip
 _enter("FillDiagonal", lambda self, x: places.fill_diagonal(x, self.fill_value, self.wrap), fill_value=REQUIRED, wrap=False)
+
+
+def _forwarded(function: Any) -> Any:
+    """A primitive whose attributes change nothing."""
+
+    def compute(self: Any, *args: Any) -> Any:
+        return function(*args)
+
+    compute.__doc__ = function.__doc__
+    return compute
+
+
+def _in_rows(function: Any) -> Any:
+    def compute(self: Any, x: Any, v: Any) -> Any:
+        return function(x, v, self.indices)
+
+    compute.__doc__ = function.__doc__
+    return compute
+
+
 for _name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Update"):
     _rows = {"Add": places.scatter_rows_add, "Update": places.scatter_update}.get(_name) or getattr(places, f"scatter_{_name.lower()}")
     _deep = getattr(places, f"scatter_nd_{_name.lower()}")
     for _prefix, _function in (("Scatter", _rows), ("ScatterNd", _deep)):
-        _enter(_prefix + _name, (lambda f: lambda self, x, index, new: f(x, index, new))(_function), use_locking=_name == "Update")
-for _name, _kind in (("InplaceAdd", structure.inplace_add), ("InplaceSub", structure.inplace_sub), ("InplaceUpdate", structure.inplace_update)):
-    _enter(_name, (lambda f: lambda self, x, v: f(x, v, self.indices))(_kind), indices=REQUIRED)
+        _enter(_prefix + _name, _forwarded(_function), use_locking=_name == "Update")
+for _name, _kind in (
+    ("InplaceAdd", structure.inplace_add),
+    ("InplaceSub", structure.inplace_sub),
+    ("InplaceUpdate", structure.inplace_update),
+):
+    _enter(_name, _in_rows(_kind), indices=REQUIRED)
 _enter_simple(lambda x, indices, v: structure.inplace_update(x, v, indices), "InplaceUpdateV2")
 _enter("UniqueConsecutive", lambda self, x: places.unique_consecutive(x, self.return_inverse, self.return_counts, self.dim),
        return_inverse=False, return_counts=False, dim=None)  # fmt: skip
@@ -205,7 +286,9 @@ _enter("UniqueConsecutive", lambda self, x: places.unique_consecutive(x, self.re
 # ------------------------------------------------------------------------------------------------------------- sorting
 _enter("Sort", lambda self, x: ordering.sort(x, self.axis, self.descending), axis=-1, descending=False)
 _enter("TopK", lambda self, x, k: ordering.topk(x, k, None, True, self.sorted), sorted=True)
-_enter("SearchSorted", lambda self, rows, x: cast(ordering.searchsorted(rows, x, right=self.right), self.dtype), dtype=types.int64, right=False)
+_enter(
+    "SearchSorted", lambda self, rows, x: cast(ordering.searchsorted(rows, x, right=self.right), self.dtype), dtype=types.int64, right=False
+)
 _enter("Bucketize", lambda self, x: ordering.bucketize(x, list(self.boundaries)), boundaries=REQUIRED)
 _enter("Histogram", lambda self, x: ordering.histc(x, self.bins, self.min, self.max), bins=100, min=0.0, max=0.0)
 _enter("InTopK", lambda self, x, t: _in_top(as_tensor(x), as_tensor(t), self.k), k=REQUIRED)
@@ -229,12 +312,15 @@ _enter("NanToNum", lambda self, x: a.nan_to_num(x, self.nan, self.posinf, self.n
 _enter("IsClose", lambda self, x, y: a.isclose(x, y, self.rtol, self.atol, self.equal_nan), rtol=1e-05, atol=1e-08, equal_nan=False)
 _enter("ApproximateEqual", lambda self, x, y: a.approximate_equal(x, y, self.tolerance), tolerance=1e-05)
 
+
 # ----------------------------------------------------------------------------------------------------- images and pools
 def _conv(rank: int) -> Any:
     def compute(self: Any, x: Any, w: Any) -> Tensor:
         last = self.data_format == "NHWC"
         weight = s.permute(w, (0, 3, 1, 2)) if last else w
-        return convolution.conv(rank, x, weight, None, self.stride, self.pad_mode.lower(), _pairs(self.pad, rank), self.dilation, self.group, last)
+        return convolution.conv(
+            rank, x, weight, None, self.stride, self.pad_mode.lower(), _pairs(self.pad, rank), self.dilation, self.group, last
+        )
 
     return compute
 
@@ -243,8 +329,32 @@ def _pairs(pad: Any, rank: int) -> Any:
     return pad if isinstance(pad, int) else tuple(pad)
 
 
-_enter("Conv2D", _conv(2), out_channel=REQUIRED, kernel_size=REQUIRED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCHW")
-_enter("Conv3D", _conv(3), out_channel=REQUIRED, kernel_size=REQUIRED, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1, data_format="NCDHW")
+_enter(
+    "Conv2D",
+    _conv(2),
+    out_channel=REQUIRED,
+    kernel_size=REQUIRED,
+    mode=1,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCHW",
+)
+_enter(
+    "Conv3D",
+    _conv(3),
+    out_channel=REQUIRED,
+    kernel_size=REQUIRED,
+    mode=1,
+    pad_mode="valid",
+    pad=0,
+    stride=1,
+    dilation=1,
+    group=1,
+    data_format="NCDHW",
+)
 
 
 def _conv_back(self: Any, dy: Any, w: Any, shape: Any) -> Tensor:
@@ -279,7 +389,8 @@ def _pool(self: Any, x: Any, maximum: bool) -> Tensor:
 
 _enter("MaxPool", lambda self, x: _pool(self, x, True), kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")
 _enter("AvgPool", lambda self, x: _pool(self, x, False), kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")
-_enter("MaxPool3D", lambda self, x: pooling.max_pool3d(x, self.kernel_size, self.strides, self.pad_list if self.pad_mode.lower() == "pad" else 0, 1, bool(self.ceil_mode)),
+_enter("MaxPool3D", lambda self, x: pooling.max_pool3d(
+       x, self.kernel_size, self.strides, self.pad_list if self.pad_mode.lower() == "pad" else 0, 1, bool(self.ceil_mode)),
        kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None, data_format="NCDHW")  # fmt: skip
 _enter("AdaptiveAvgPool2D", lambda self, x: pooling.adaptive_avg_pool2d(x, self.output_size), output_size=REQUIRED)
 _enter("AdaptiveAvgPool3D", lambda self, x: pooling.adaptive_avg_pool3d(x, self.output_size), output_size=REQUIRED)
@@ -389,7 +500,11 @@ def _sparse_softmax_loss(self: Any, logits: Any, labels: Any) -> Tensor:
 
 _enter("SoftmaxCrossEntropyWithLogits", _softmax_loss)
 _enter("SparseSoftmaxCrossEntropyWithLogits", _sparse_softmax_loss, is_grad=False)
-_enter("BCEWithLogitsLoss", lambda self, x, t, w=None, p=None: loss.binary_cross_entropy_with_logits(x, t, w, p, self.reduction), reduction="mean")
+_enter(
+    "BCEWithLogitsLoss",
+    lambda self, x, t, w=None, p=None: loss.binary_cross_entropy_with_logits(x, t, w, p, self.reduction),
+    reduction="mean",
+)
 _enter("BinaryCrossEntropy", lambda self, x, t, w=None: loss.binary_cross_entropy(x, t, w, self.reduction), reduction="mean")
 _enter("KLDivLoss", lambda self, x, t: loss.kl_div(x, t, self.reduction), reduction="mean")
 _enter("SmoothL1Loss", lambda self, x, t: loss.smooth_l1_loss(x, t, self.beta, self.reduction), beta=1.0, reduction="none")
@@ -400,8 +515,8 @@ _enter_simple(lambda x, t: a.sub(a.add(a.maximum(x, 0), a.log1p(a.exp(a.neg(a.ab
 
 # --------------------------------------------------------------------------------------------------------------- random
 _enter("Dropout", lambda self, x: random.dropout_with_mask(x, self.keep_prob), keep_prob=0.5, Seed0=0, Seed1=0)
-for _n in (2, 3):
-    _enter(f"Dropout{_n}D", (lambda n: lambda self, x: _dropped_channels(as_tensor(x), n, self.keep_prob))(_n), keep_prob=0.5)
+_enter("Dropout2D", lambda self, x: _dropped_channels(as_tensor(x), 2, self.keep_prob), keep_prob=0.5)
+_enter("Dropout3D", lambda self, x: _dropped_channels(as_tensor(x), 3, self.keep_prob), keep_prob=0.5)
 _enter("StandardNormal", lambda self, shape: random.standard_normal(shape), seed=0, seed2=0)
 _enter("StandardLaplace", lambda self, shape: random.standard_laplace(shape), seed=0, seed2=0)
 _enter("UniformReal", lambda self, shape: random.rand(shape), seed=0, seed2=0)
@@ -457,7 +572,12 @@ _WORLD = "hccl_world_group"
 _here("AllReduce", lambda self, x: _communication().all_reduce(x, self.op, self.group)[0], op="sum", group=_WORLD)
 _here("AllGather", lambda self, x: _communication().all_gather_into_tensor(x, self.group)[0], group=_WORLD)
 _here("ReduceScatter", lambda self, x: _communication().reduce_scatter_tensor(x, self.op, self.group)[0], op="sum", group=_WORLD)
-_here("Broadcast", lambda self, x: tuple(_communication().broadcast(t, self.root_rank, self.group) for t in x), root_rank=REQUIRED, group=_WORLD)
+_here(
+    "Broadcast",
+    lambda self, x: tuple(_communication().broadcast(t, self.root_rank, self.group) for t in x),
+    root_rank=REQUIRED,
+    group=_WORLD,
+)
 _here("Reduce", lambda self, x: _communication().reduce(x, self.dest_rank, self.op, self.group), dest_rank=REQUIRED, op="sum", group=_WORLD)
 _here("Barrier", lambda self: _communication().barrier(self.group), group=_WORLD)
 
@@ -471,7 +591,15 @@ def _needs_partner(name: str, **parameters: Any) -> None:
 
 _needs_partner("Send", sr_tag=REQUIRED, dest_rank=REQUIRED, group=_WORLD, group_back=_WORLD)
 _needs_partner("Receive", sr_tag=REQUIRED, src_rank=REQUIRED, shape=REQUIRED, dtype=REQUIRED, group=_WORLD, group_back=_WORLD)
-_needs_partner("NeighborExchange", send_rank_ids=REQUIRED, recv_rank_ids=REQUIRED, recv_shapes=REQUIRED, send_shapes=REQUIRED, recv_type=REQUIRED, group=_WORLD)
+_needs_partner(
+    "NeighborExchange",
+    send_rank_ids=REQUIRED,
+    recv_rank_ids=REQUIRED,
+    recv_shapes=REQUIRED,
+    send_shapes=REQUIRED,
+    recv_type=REQUIRED,
+    group=_WORLD,
+)
 
 
 def _unsupported(name: str, why: str, **parameters: Any) -> None:
@@ -483,12 +611,24 @@ def _unsupported(name: str, why: str, **parameters: Any) -> None:
     TABLE[name] = cls
 
 
-_unsupported("Custom", "kernels of users are not supported, got a Custom operator; write it with ops and Cell.bprop, or add an operator to jumar.operators")
+_unsupported(
+    "Custom",
+    "kernels of users are not supported, got a Custom operator; write it with ops and Cell.bprop, or add an operator to jumar.operators",
+)
 _unsupported("CustomOpBuilder", "kernels of users in C++ are not supported")
 _unsupported("GetNext", "data sets are Python iterators here; iterate over create_tuple_iterator()")
 
 
-for _name in ("PagedAttention", "PagedAttentionMask", "ReshapeAndCache", "AlltoAllV", "AlltoAllVC", "CustomRegOp", "FusedAdaFactor", "DynamicGRUV2"):
+for _name in (
+    "PagedAttention",
+    "PagedAttentionMask",
+    "ReshapeAndCache",
+    "AlltoAllV",
+    "AlltoAllVC",
+    "CustomRegOp",
+    "FusedAdaFactor",
+    "DynamicGRUV2",
+):
     _unsupported(_name, "operators of the Ascend NPU alone are not supported")
 
 
@@ -502,7 +642,13 @@ def _morph(self: Any, *args: Any) -> Any:
 _enter("Morph", _morph, fn=REQUIRED, infer_shape=REQUIRED, infer_dtype=REQUIRED, bprop_fn=None)
 TABLE["Morph"].bprop = lambda self, *args: self.bprop_fn(*args)  # type: ignore[attr-defined]
 _enter("NMSWithMask", lambda self, x: experts.nms_with_mask(x, self.iou_threshold), iou_threshold=REQUIRED)
-_enter("CTCLossV2", lambda self, x, t, n, k: experts.ctc_losses(x, t, n, k, self.blank, self.zero_infinity), blank=0, reduction="none", zero_infinity=False)
+_enter(
+    "CTCLossV2",
+    lambda self, x, t, n, k: experts.ctc_losses(x, t, n, k, self.blank, self.zero_infinity),
+    blank=0,
+    reduction="none",
+    zero_infinity=False,
+)
 _enter("BoundingBoxEncode", lambda self, p, g: experts.box_encode(p, g, self.means, self.stds), means=(0.0,) * 4, stds=(1.0,) * 4)
 _enter("BoundingBoxDecode", lambda self, p, d: experts.box_decode(p, d, self.max_shape, self.means, self.stds, self.wh_ratio_clip), max_shape=REQUIRED,
        means=(0.0,) * 4, stds=(1.0,) * 4, wh_ratio_clip=0.016)  # fmt: skip
@@ -530,7 +676,9 @@ def _hook_backward(self: Any, *inputs: Any) -> Any:
     """The inputs, whose gradient the hook sees and may change."""
     from jumar.frontend.grad import hook_gradient  # noqa: PLC0415
 
-    found = tuple(hook_gradient(x, lambda g: self.hook_fn(self.cell_id, (g,), (g,)) if self.cell_id else self.hook_fn((g,))) for x in inputs)
+    found = tuple(
+        hook_gradient(x, lambda g: self.hook_fn(self.cell_id, (g,), (g,)) if self.cell_id else self.hook_fn((g,))) for x in inputs
+    )
     return found[0] if len(found) == 1 else found
 
 
@@ -569,7 +717,9 @@ def _apply_momentum(self: Any, variable: Any, accumulation: Any, rate: Any, grad
     return structure._assigned(variable, a.sub(variable, a.mul(step, rate)))
 
 
-def _adam(self: Any, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, gradient: Any) -> Any:
+def _adam(
+    self: Any, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, gradient: Any
+) -> Any:
     """One step of Adam; (var, m, v) after it."""
     first = a.add(a.mul(m, beta1), a.mul(gradient, a.sub(1, beta1) if isinstance(beta1, Tensor) else 1 - beta1))
     second = a.add(a.mul(v, beta2), a.mul(a.square(gradient), a.sub(1, beta2) if isinstance(beta2, Tensor) else 1 - beta2))

@@ -1,6 +1,7 @@
 """Random tensors: uniform, normal, integers, permutations, choices, dropout.
 
-In: shapes and parameters.  Out: tensors by elementwise formulas on counted random bits (frontend/random.py): the same numbers in both modes, for any number of threads.
+In: shapes and parameters.  Out: tensors by elementwise formulas on counted random bits (frontend/random.py):
+the same numbers in both modes, for any number of threads.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def randint(low: int, high: int, size: Any, seed: Any = None, *, dtype: Any = No
     return cast(integers(int(low), int(high), ints(size), None, seed), types.int64 if dtype is None else as_type(dtype))
 
 
-def randint_torch(*args: Any, low: int = 0, high: int | None = None, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randint_torch(
+    *args: Any, low: int = 0, high: int | None = None, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None
+) -> Tensor:
     """Whole numbers from low (0) to before high: (high, size) or (low, high, size)."""
     given = list(args)
     if given and not isinstance(given[-1], int) and size is None:
@@ -235,7 +238,7 @@ def choices(input: Any, num_samples: int, replacement: bool, generator: Any, see
         total = s.part(edges, weights.ndim - 1, weights.shape[-1] - 1, weights.shape[-1])
         at = a.mul(unit((*weights.shape[:-1], num_samples), generator, seed), total)
         found = ordering.searchsorted(edges, at, right=True)
-        return a.minimum(found, weights.shape[-1] - 1)
+        return a.minimum(found, weights.shape[-1] - 1)  # type: ignore[no-any-return]
     keys = a.div(a.log(unit(weights.shape, generator, seed, open_below=True)), weights)
     keys = a.where(a.equal(weights, 0), -math.inf, keys)
     return ordering.topk_pair(keys, num_samples)[1]
@@ -362,7 +365,7 @@ def _random_of(self: Tensor, from_: int = 0, to: int | None = None, *, generator
 
 
 def _bernoulli_of(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    return a.less(unit(self.shape, generator), p)
+    return a.less(unit(self.shape, generator), p)  # type: ignore[no-any-return]
 
 
 def _exponential_of(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:

@@ -147,9 +147,7 @@ def min(input: Any, axis: int | None = None, keepdims: bool = False, *, initial:
     return _max_or_min(o.ArgMin, o.ReduceMin, input, axis, keepdims, initial, where)
 
 
-def _max_or_min(
-    place: Any, value: Any, input: Any, axis: int | None, keepdims: bool, initial: Any, where: Any
-) -> tuple[Tensor, Tensor]:
+def _max_or_min(place: Any, value: Any, input: Any, axis: int | None, keepdims: bool, initial: Any, where: Any) -> tuple[Tensor, Tensor]:
     x = as_tensor(input)
     if axis is None:
         return _extreme(value, x, None, False, initial, where), _zero()

@@ -1,6 +1,7 @@
 """Views while something records: a write to a part is seen in the whole, and the reverse, as on arrays.
 
-In: results of reshape, transpose and slicing under a recorder, and writes to tensors.  Out: new nodes for every living tensor of the family that was written to.
+In: results of reshape, transpose and slicing under a recorder, and writes to tensors.  Out: new nodes for every living tensor of the family
+that was written to.
 Where nothing records, NumPy's views do this by themselves.  A recorder's values never change, so here a write to a view becomes a new value of its root
 (each step knows its way back), and from that the other views are made again; what nobody reads afterwards falls out of the graph.
 """

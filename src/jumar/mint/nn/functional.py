@@ -3,6 +3,8 @@
 In: tensors, with PyTorch's names and defaults.  Out: tensors: a table over the functions of `ops`.
 """
 
+# ruff: noqa: PLE0605  (the names are those of the tables)
+
 from __future__ import annotations
 
 from typing import Any
@@ -73,7 +75,8 @@ _OWN = {
     "conv3d": convolution.torch_conv(3), "dropout": random.dropout_torch, "flatten": movement.flatten_from, "kl_div": loss.kl_div_torch,
     "binary_cross_entropy_with_logits": loss.binary_cross_entropy_with_logits_torch, "leaky_relu": activation.leaky_relu_torch,
     "linear": linalg.dense, "log_softmax": activation.log_softmax_torch, "softmax": activation.softmax_torch, "one_hot": places.one_hot_torch,
-    "smooth_l1_loss": loss.smooth_l1_loss_torch, "pad": pad, "group_norm": group_norm, "batch_norm": batch_norm, "relu_": relu_, "interpolate": image.interpolate_torch, "upsample": image.interpolate_torch,
+    "smooth_l1_loss": loss.smooth_l1_loss_torch, "pad": pad, "group_norm": group_norm, "batch_norm": batch_norm, "relu_": relu_,
+    "interpolate": image.interpolate_torch, "upsample": image.interpolate_torch,
     "rms_norm": rms_norm, "scaled_dot_product_attention": scaled_dot_product_attention,
 }  # fmt: skip
 _TABLE = {name: getattr(module, name) for module, names in _SHARED.items() for name in names.split()} | _OWN

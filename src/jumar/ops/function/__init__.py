@@ -7,7 +7,18 @@ from typing import Any
 
 from jumar import ops
 
-_ROOMS = ("array_func", "math_func", "nn_func", "random_func", "parameter_func", "grad", "linalg_func", "other_func", "clip_func", "debug_func")
+_ROOMS = (
+    "array_func",
+    "math_func",
+    "nn_func",
+    "random_func",
+    "parameter_func",
+    "grad",
+    "linalg_func",
+    "other_func",
+    "clip_func",
+    "debug_func",
+)
 
 
 def __getattr__(name: str) -> Any:

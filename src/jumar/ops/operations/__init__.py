@@ -9,7 +9,19 @@ from jumar.ops.primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfe
 from jumar.ops.primitives import TABLE
 
 globals().update(TABLE)
-_ROOMS = ("_inner_ops", "_grad_ops", "comm_ops", "math_ops", "nn_ops", "array_ops", "random_ops", "other_ops", "debug_ops", "inner_ops", "image_ops")
+_ROOMS = (
+    "_inner_ops",
+    "_grad_ops",
+    "comm_ops",
+    "math_ops",
+    "nn_ops",
+    "array_ops",
+    "random_ops",
+    "other_ops",
+    "debug_ops",
+    "inner_ops",
+    "image_ops",
+)
 
 
 def __getattr__(name: str) -> Any:
