@@ -114,8 +114,6 @@ NOT_DIFFERENTIABLE: dict[str, str] = {
     "sign": "a step", "floor": "a step", "ceil": "a step", "round": "a step", "trunc": "a step", "floor_div": "a step",
     "stop_gradient": "that is what it is for",
     "quantize": "a step", "bernoulli": "a step", "multinomial": "draws places",
-    "rnn_grad": "a walk back in NumPy; short sequences differentiate twice through their steps", "gru_grad": "as rnn_grad",
-    "lstm_grad": "as rnn_grad",
     "max_roi_pool": "which cells a bin holds depends on the data, and no backward pass is written",
 }  # fmt: skip
 # samples at places where there is no one slope, or of which a gradient is refused

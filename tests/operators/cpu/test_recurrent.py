@@ -102,7 +102,7 @@ def test_activations(name: str) -> None:
 
 @pytest.mark.parametrize("op", [Lstm, Gru, Rnn])
 def test_steps_cut_by_hidden_units(op: type[Recurrent], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrent, "_unit_parts", lambda layer, walks, target: 3)
+    monkeypatch.setattr(recurrent, "unit_parts", lambda layer, walks, target: 3)
     for shape in SHAPES:
         for backward in ((True,), (False, True)):
             layer = op(lists(op, len(backward)), backward)

@@ -137,14 +137,14 @@ def _walk(
     peepholes = states[op.states :]
     cell = _cell(node, layer, linear)
     row_parts = min(layer.batch, -(-target.cores // layer.dirs))
-    unit_parts = _unit_parts(layer, layer.dirs * row_parts, target)
-    rows_part = layer.batch if unit_parts else -(-layer.batch // row_parts)
+    cut = unit_parts(layer, layer.dirs * row_parts, target)
+    rows_part = layer.batch if cut else -(-layer.batch // row_parts)
     row_parts = -(-layer.batch // rows_part)
     every = tuple(range(len(layer.phases)))
     micro = (*micro_kernels(layer.tile), micro_kernel(layer.tile.with_rows(1, ONE_SPLITS)))
     backward = Packed(np.array(op.backward, np.int64), "backward")
     tasks = []
-    for t, chosen in itertools.product(range(layer.seq), [(i,) for i in every]) if unit_parts else ((0, every),):
+    for t, chosen in itertools.product(range(layer.seq), [(i,) for i in every]) if cut else ((0, every),):
         final = every[-1] in chosen
         head: list[TaskArg] = [*micro, *(panels[i] for i in chosen), fed, backward]
         kept = [Place(node, 0, 1 + op.states + i) for i in range(len(cell.keeps))]
@@ -153,9 +153,9 @@ def _walk(
             Place(p) for p in peepholes
         ]
         counts = [layer.phases[i].panels(layer.hidden, layer.lanes) for i in chosen]
-        parts = [-(-count // max(1, unit_parts)) for count in counts]
+        parts = [-(-count // max(1, cut)) for count in counts]
         numbers = {
-            "begin": t, "end": t + 1 if unit_parts else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
+            "begin": t, "end": t + 1 if cut else layer.seq, "seq": layer.seq, "batch": layer.batch, "hidden": layer.hidden,
             "dirs": layer.dirs, "padded": layer.padded, "pitch": layer.dirs * layer.width, "width": layer.width,
             "rows_part": rows_part, "row_parts": row_parts, "unit_parts": max(-(-c // p) for c, p in zip(counts, parts, strict=True)),
             "depth_block": layer.hidden if rows_part == 1 else min(layer.hidden, DEPTH),
@@ -167,7 +167,7 @@ def _walk(
         task = Task(
             recurrent_kernel(cell, chosen), args, tuple(range(len(head), len(head) + len(written))),
             layer.dirs * row_parts * numbers["unit_parts"], scratch_nbytes=cell.scratch_nbytes(rows_part),
-            flops=layer.step_flops * (numbers["end"] - t) // (len(every) if unit_parts else 1), label=op.name,
+            flops=layer.step_flops * (numbers["end"] - t) // (len(every) if cut else 1), label=op.name,
         )  # fmt: skip
         tasks.append(task)
     return tasks
@@ -187,7 +187,7 @@ def _cell(node: Node, layer: Layer, linear: bool) -> Cell:
     )  # fmt: skip
 
 
-def _unit_parts(layer: Layer, walks: int, target: Target) -> int:
+def unit_parts(layer: Layer, walks: int, target: Target) -> int:
     """In how many parts of hidden units each step of time is cut; 0: each of `walks` directions and examples walks on its own.
 
     Measured on two cores (LSTM, ms for 50 to 100 steps, walks against parts): 128 x 1: 0.58, 0.45; 256 x 1: 3.1, 1.9; 256 x 8: 15, 10;
