@@ -12,7 +12,6 @@ from typing import Any
 
 from jumar import nn, ops
 from jumar.frontend import dtype as types
-from jumar.frontend.guards import EPOCH
 from jumar.frontend.parameter import Parameter
 from jumar.frontend.promote import cast
 from jumar.frontend.tensor import Tensor
@@ -50,29 +49,17 @@ def get_black_list() -> list[Any]:
     return list(AMP_BLACK_LIST)
 
 
-class _Output(Cell):
-    """A cell whose floating results are cast.   to: the element type."""
+class _OutputTo32(Cell):
+    """A cell whose floating results become float32."""
 
-    to: Any = types.float32
-
-    def __init__(self, backbone: Cell, to: Any = None) -> None:
+    def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
-        if to is not None:
-            self.to = to
         self._backbone = backbone
         self._details.update(backbone._details)
         self.__dict__["training"] = backbone.training
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        return self._cast_inputs(self._backbone(*args, **kwargs), self.to)
-
-
-class _OutputTo32(_Output):
-    """A cell whose floating results become float32."""
-
-
-class _OutputTo16(_Output):
-    """A cell whose floating results become float16, or bfloat16."""
+        return self._cast_inputs(self._backbone(*args, **kwargs), types.float32)
 
 
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = types.float16) -> Cell:
@@ -138,15 +125,11 @@ def _by_white_list(network: Cell, white_list: list[Any], kind: types.Type, *, ba
 def _by_black_list(network: Cell, black_list: list[Any], kind: types.Type) -> Cell:
     """Everything in the narrow type, but the layers of the list."""
     network.to_float(kind)
-
-    def keep(cell: Cell) -> Cell:
-        _unmix(cell)
-        return _OutputTo16(cell, kind)
-
-    kinds = _cells_of(black_list)
-    if isinstance(network, kinds):
-        return keep(network)
-    _replace(network, kinds, keep)
+    for _, cell in network.cells_and_names():
+        if isinstance(cell, _cells_of(black_list)):
+            _unmix(cell)
+            cell.__dict__["_result"] = kind
+            cell._refresh_plain()
     return network
 
 
@@ -164,18 +147,6 @@ def _unmix(cell: Cell) -> None:
         inner.__dict__["_mixed"] = None if isinstance(inner, _WIDE_INSIDE) or isinstance(cell, _WIDE_INSIDE) else types.float32
         inner.get_flags().update(fp16=False, bf16=False, fp32=True)
         inner._refresh_plain()
-
-
-def _replace(parent: Cell, kinds: tuple[type, ...], change: Any) -> None:
-    """Changes the topmost cells of these classes, where they are."""
-    EPOCH[0] += 1
-    for name, child in list(parent._cells.items()):
-        if child is None or isinstance(child, _Output):
-            continue
-        if isinstance(child, kinds):
-            parent._cells[name] = change(child)
-        else:
-            _replace(child, kinds, change)
 
 
 # ---------------------------------------------------------------------- scales of losses

@@ -202,8 +202,8 @@ class FastGelu(Cell):
 class Sigmoid(Cell):
     """1 / (1 + exp(-x))."""
 
-    def construct(self, input: Tensor) -> Tensor:
-        return ops.sigmoid(input)  # type: ignore[no-any-return]
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.sigmoid(x)  # type: ignore[no-any-return]
 
 
 class Softsign(Cell):

@@ -140,6 +140,9 @@ class MaxPool2dExt(_MaxPool):
         super().__init__(kernel_size, stride, "pad", padding, dilation, ceil_mode, "NCHW")
         self.return_indices = return_indices
 
+    def construct(self, input: Tensor) -> Any:
+        return super().construct(input)
+
     def extend_repr(self) -> str:
         return ""
 
@@ -220,6 +223,9 @@ class _AvgPoolExt(_AvgPool):
         super().__init__(kernel_size, stride, "pad", padding, 1, ceil_mode, "NCHW")
         self.count_include_pad = count_include_pad
         self._check(divisor_override)
+
+    def construct(self, input: Tensor) -> Tensor:
+        return super().construct(input)
 
     def extend_repr(self) -> str:
         return ""

@@ -98,6 +98,7 @@ class LARS(Optimizer):
             raise TypeError(f"For 'LARS', the 'optimizer' must be an Optimizer, but got {type(optimizer).__name__}.")
         Cell.__init__(self, auto_prefix=False)
         self.opt = optimizer
+        self.parameters = optimizer.parameters
         self.epsilon, self.coefficient, self.use_clip = epsilon, coefficient, use_clip
         self.dynamic_lr, self.is_group, self.is_group_lr = optimizer.dynamic_lr, optimizer.is_group, optimizer.is_group_lr
         self.dynamic_weight_decay, self.need_scale = optimizer.dynamic_weight_decay, optimizer.need_scale
@@ -106,7 +107,7 @@ class LARS(Optimizer):
         self._decays = tuple(optimizer.weight_decay) if self.is_group else (optimizer.weight_decay,) * len(self.lars_flag)
         if optimizer.dynamic_weight_decay:
             raise NotImplementedError("LARS: weight_decay of the optimizer must be a number, schedules are not supported")
-        self._flags = optimizer.decay_flags if optimizer.exec_weight_decay else (False,) * len(self.lars_flag)
+        self._decay_flags = optimizer.decay_flags if optimizer.exec_weight_decay else (False,) * len(self.lars_flag)
         optimizer.exec_weight_decay = False
         optimizer.need_scale = False
 
@@ -123,7 +124,7 @@ class LARS(Optimizer):
 
     def construct(self, gradients: Any) -> Any:
         grads = []
-        whole = zip(self._members(), gradients, self.lars_flag, self._decays, self._flags, self._rates_now, strict=True)
+        whole = zip(self._members(), gradients, self.lars_flag, self._decays, self._decay_flags, self._rates_now, strict=True)
         for p, g, scaled, decay, decays, rate in whole:
             g, w = wide(g), wide(p)
             if self.need_scale:

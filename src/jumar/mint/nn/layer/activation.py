@@ -13,17 +13,12 @@ from jumar.frontend.tensor import Tensor
 from jumar.nn.cell import Cell
 from jumar.nn.layer.activation import GLU as _GLU
 from jumar.nn.layer.activation import HShrink, HSigmoid, HSwish, LogSoftmaxExt, PReLUExt, SoftmaxExt, SoftShrink
-from jumar.nn.layer.activation import LogSigmoid as _LogSigmoid
-from jumar.nn.layer.activation import Mish as _Mish
 from jumar.nn.layer.activation import ReLU as _ReLU
-from jumar.nn.layer.activation import SeLU as _SeLU
-from jumar.nn.layer.activation import Sigmoid as _Sigmoid
-from jumar.nn.layer.activation import Tanh as _Tanh
 
 Hardshrink, Hardsigmoid, Hardswish, LogSoftmax, PReLU, Softmax, Softshrink = (
     HShrink, HSigmoid, HSwish, LogSoftmaxExt, PReLUExt, SoftmaxExt, SoftShrink
 )  # fmt: skip
-LogSigmoid, Mish, ReLU, SELU, Sigmoid, Tanh = _LogSigmoid, _Mish, _ReLU, _SeLU, _Sigmoid, _Tanh
+ReLU = _ReLU
 
 
 class GLU(_GLU):
@@ -50,6 +45,41 @@ class _Activation(Cell):
             return result
         input._write(result)
         return input
+
+
+class LogSigmoid(Cell):
+    """log(sigmoid(x))."""
+
+    def construct(self, input: Tensor) -> Tensor:
+        return ops.logsigmoid(input)  # type: ignore[no-any-return]
+
+
+class Mish(Cell):
+    """x tanh(softplus(x))."""
+
+    def construct(self, input: Tensor) -> Tensor:
+        return ops.mish(input)  # type: ignore[no-any-return]
+
+
+class SELU(Cell):
+    """The self-normalising exponential unit."""
+
+    def construct(self, input: Tensor) -> Tensor:
+        return ops.selu(input)  # type: ignore[no-any-return]
+
+
+class Sigmoid(Cell):
+    """1 / (1 + exp(-x))."""
+
+    def construct(self, input: Tensor) -> Tensor:
+        return ops.sigmoid(input)  # type: ignore[no-any-return]
+
+
+class Tanh(Cell):
+    """tanh(x)."""
+
+    def construct(self, input: Tensor) -> Tensor:
+        return ops.tanh(input)  # type: ignore[no-any-return]
 
 
 class GELU(Cell):

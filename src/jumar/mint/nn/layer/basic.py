@@ -10,7 +10,7 @@ from typing import Any
 from jumar import ops
 from jumar.frontend.tensor import Tensor
 from jumar.nn.cell import Cell
-from jumar.nn.layer.basic import Dropout2dExt, DropoutExt, Upsample
+from jumar.nn.layer.basic import Dropout2dExt, DropoutExt, UpsampleExt
 from jumar.nn.layer.basic import Flatten as _Flatten
 from jumar.nn.layer.basic import Identity as _Identity
 from jumar.nn.layer.basic import Linear as _Linear
@@ -18,7 +18,7 @@ from jumar.nn.layer.embedding import EmbeddingExt
 from jumar.nn.layer.image import PixelShuffle as _PixelShuffle
 
 Dropout, Dropout2d, Embedding, Identity, Linear, PixelShuffle = DropoutExt, Dropout2dExt, EmbeddingExt, _Identity, _Linear, _PixelShuffle
-UpsampleExt = Upsample
+Upsample = UpsampleExt
 
 
 class Flatten(_Flatten):
@@ -53,7 +53,7 @@ class Unfold(Cell):
         return ops.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)  # type: ignore[no-any-return]
 
 
-class _Upsampling(Upsample):
+class _Upsampling(UpsampleExt):
     """One mode of Upsample."""
 
     def __init__(self, size: Any, scale_factor: Any, mode: str, align_corners: bool | None) -> None:

@@ -9,15 +9,8 @@ from typing import Any
 
 from jumar import ops
 from jumar.frontend.tensor import Tensor
-from jumar.nn.loss.loss import BCELoss as _BCE
-from jumar.nn.loss.loss import BCEWithLogitsLoss as _BCELogits
-from jumar.nn.loss.loss import CosineEmbeddingLoss as _Cosine
-from jumar.nn.loss.loss import CrossEntropyLoss as _CrossEntropy
-from jumar.nn.loss.loss import KLDivLoss as _KL
+from jumar.nn.loss import loss as plain
 from jumar.nn.loss.loss import L1Loss, SoftMarginLoss
-from jumar.nn.loss.loss import MSELoss as _MSE
-from jumar.nn.loss.loss import NLLLoss as _NLL
-from jumar.nn.loss.loss import SmoothL1Loss as _Smooth
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss", "SmoothL1Loss",
@@ -25,35 +18,35 @@ __all__ = [
 ]  # fmt: skip
 
 
-class BCELoss(_BCE):
+class BCELoss(plain.BCELoss):
     """Cross entropy of probabilities of two classes."""
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         return super().construct(input, target)
 
 
-class BCEWithLogitsLoss(_BCELogits):
+class BCEWithLogitsLoss(plain.BCEWithLogitsLoss):
     """Cross entropy of sigmoid(input) with probabilities of two classes."""
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction, weight, pos_weight)
 
 
-class CosineEmbeddingLoss(_Cosine):
+class CosineEmbeddingLoss(plain.CosineEmbeddingLoss):
     """1 - cos where target is 1, cos beyond the margin where it is -1."""
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return super().construct(input1, input2, target)
 
 
-class CrossEntropyLoss(_CrossEntropy):
+class CrossEntropyLoss(plain.CrossEntropyLoss):
     """Cross entropy of softmax(input) with numbers of classes or probabilities."""
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         return super().construct(input, target)
 
 
-class KLDivLoss(_KL):
+class KLDivLoss(plain.KLDivLoss):
     """target (log target - input), input being logarithms.   log_target: target, too."""
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
@@ -69,21 +62,21 @@ class KLDivLoss(_KL):
         return found if self.reduction == "none" else (ops.mean if self.reduction == "mean" else ops.sum)(found)  # type: ignore[no-any-return]
 
 
-class MSELoss(_MSE):
+class MSELoss(plain.MSELoss):
     """(input - target)^2."""
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         return super().construct(input, target)
 
 
-class NLLLoss(_NLL):
+class NLLLoss(plain.NLLLoss):
     """Minus the score of the right class."""
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         return super().construct(input, target)
 
 
-class SmoothL1Loss(_Smooth):
+class SmoothL1Loss(plain.SmoothL1Loss):
     """Squares for differences below beta, absolute values beyond."""
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
