@@ -48,6 +48,9 @@ def test_each_loop_is_one_epoch_and_epochs_differ():
 def test_orders_are_those_of_mindspore():
     assert ids(ds.NumpySlicesDataset(list(range(8))).repeat(2)) == [3, 0, 5, 2, 4, 6, 7, 1, 3, 7, 5, 1, 0, 2, 4, 6]
     assert ids(ds.NumpySlicesDataset(list(range(11)), num_shards=3, shard_id=1)) == [7, 3, 5, 2]
+    ds.config.set_seed(11)
+    assert ids(ds.NumpySlicesDataset(list(range(100)), num_samples=8)) == [18, 6, 1, 66, 46, 19, 72, 92]
+    ds.config.set_seed(5)
     assert ids(ds.NumpySlicesDataset(list(range(8)), sampler=ds.RandomSampler(True, 8))) == [1, 0, 6, 6, 1, 2, 7, 7]
 
 

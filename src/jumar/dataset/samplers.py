@@ -303,4 +303,5 @@ def choose_sampler(
     if num_shards is not None:
         num_shards = check_int(who, "num_shards", num_shards, 1)
         return DistributedSampler(num_shards, check_int(who, "shard_id", shard_id, 0, num_shards - 1), mixed, num_samples)
-    return RandomSampler(num_samples=num_samples) if mixed else SequentialSampler(num_samples=num_samples)
+    # as in MindSpore, num_samples of a source that shuffles are drawn with replacement
+    return RandomSampler(num_samples is not None, num_samples) if mixed else SequentialSampler(num_samples=num_samples)
