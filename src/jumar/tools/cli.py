@@ -24,6 +24,8 @@ except KeyboardInterrupt:
 
 COMMANDS = {  # name: (module, one line for --help)
     "run": ("jumar.tools.run_script", "Run a Python script that imports mindspore."),
+    "train-check": ("jumar.tools.train_check", "Say why a training script does not converge."),
+    "convert-weights": ("jumar.tools.convert_weights", "Turn PyTorch weights into a MindSpore checkpoint."),
     "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
     "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),

@@ -1,0 +1,1 @@
+"""`jumar train-check`: a look into a training run that does not converge."""
