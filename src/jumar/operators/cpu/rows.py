@@ -138,15 +138,19 @@ def rows_task(region: Region, places: dict[Node, TaskArg], target: Target, label
 
 
 def _inplace(region: Region, phases: Phases) -> list[tuple[int, int]]:
-    """Results that may lie where an operand lies: it is read at the same element only, and no later pass reads it again."""
+    """Results that may lie where an operand lies: it is read at the same element only, and no later pass reads it again.
+
+    A result that is one for each row is written when the row is done, over an operand of the row, which is read before.
+    """
     found = []
     nodes = [o.node for o in region.operands]
     for t, target in enumerate(region.targets):
         number = region.expression.outputs[t]
+        last = not phases.element(number) or phases.phase(number) == phases.count - 1
         for i, operand in enumerate(region.operands):
-            last = phases.element(number) and phases.phase(number) == phases.count - 1
+            alike = phases.element(number) == phases.element_inputs[i]
             same = operand.strides == target.strides and not operand.offset and operand.node.type.size == target.node.type.size
-            if last and same and operand.node.dtype.nbytes == target.node.dtype.nbytes and nodes.count(operand.node) == 1:
+            if last and alike and same and operand.node.dtype.nbytes == target.node.dtype.nbytes and nodes.count(operand.node) == 1:
                 found.append((len(nodes) + t, i))
     return found
 
