@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jumar.base import Loc, TensorType, event
+from jumar.base import CompileError, Loc, TensorType, event
 from jumar.compiler.passes.fuse_join import Group, Joiner
 from jumar.ir import Constant, Get, Graph, Node, Op, Param, apply, param
 from jumar.operators import (
@@ -249,12 +249,16 @@ class Groups:
             if node in new or (group is not None and node not in group.sinks):
                 continue
             todo = [node]
+            waiting: set[int] = set()
             while todo:
                 at = todo[-1]
                 unit = self.of.get(at)
                 members = unit.members if unit is not None else {at}
                 missing = [i for m in members for i in m.inputs if i not in members and i not in new]
                 if missing:
+                    if id(unit or at) in waiting:
+                        raise CompileError(f"fuse: groups must not wait for each other, got {at.op}: this is our bug", loc=at.loc, code="our-bug")
+                    waiting.add(id(unit or at))
                     todo += sorted(missing, key=self.place.__getitem__, reverse=True)
                     continue
                 todo.pop()

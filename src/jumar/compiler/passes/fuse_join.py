@@ -41,6 +41,7 @@ class Joiner:
     max_search: int = 400
     joined: int = 0
     refused: set[tuple[int, int]] = field(default_factory=set)
+    spans: list[tuple[int, int]] = field(default_factory=list)  # of joined groups: places of the first result and of the last member
 
     def pairs(self) -> Iterator[tuple[Group, Group]]:
         """Pairs that may be one: (who comes first, who comes after), in the graph's order."""
@@ -81,7 +82,7 @@ class Joiner:
 
     def _reaches(self, source: Group, target: Group) -> bool:
         """Whether what `target` needs, beside `source` itself, needs `source`.   A search that grows too large counts as yes."""
-        lowest = min(self.place[m] for m in source.members)
+        lowest = self._lowest(source)
         todo = [i for m in target.members for i in m.inputs if i not in target.members and i not in source.members]
         seen: set[Node] = set()
         while todo:
@@ -102,11 +103,21 @@ class Joiner:
             todo += [i for m in members for i in m.inputs if i not in members]
         return False
 
+    def _lowest(self, source: Group) -> int:
+        """No operator before this place needs the group.   A group with several results may stand after readers of its first one, whose
+        places say nothing then."""
+        lowest, before = min(self.place[m] for m in source.members), -1
+        while lowest != before:
+            before = lowest
+            lowest = min([lowest, *(low for low, high in self.spans if low < lowest <= high)])
+        return lowest
+
     def join(self, first: Group, second: Group, sinks: list[Node]) -> None:
         """Makes them one."""
         whole = Group(first.members | second.members, sinks)
         for member in whole.members:
             self.of[member] = whole
+        self.spans.append((min(self.place[s] for s in sinks), max(self.place[m] for m in whole.members)))
         self.joined += 1
 
 
