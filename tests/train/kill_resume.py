@@ -30,7 +30,9 @@ def main(kills: int) -> int:
                     rounds += 1
             found = run(script, Path(folder) / f"killed{rounds}", *arguments)
             failures += found != wanted
-            print(f"{script} {' '.join(mode)}: {done} kills, {rounds + 1} runs came to their end, {'the same bits' if not failures else 'OTHER BITS'}")
+            print(
+                f"{script} {' '.join(mode)}: {done} kills, {rounds + 1} runs came to their end, {'the same bits' if not failures else 'OTHER BITS'}"
+            )
     return 1 if failures else 0
 
 

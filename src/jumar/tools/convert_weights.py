@@ -16,9 +16,7 @@ import click
 from jumar.base import ToolError
 from jumar.frontend import wrap
 from jumar.train import save_checkpoint
-from jumar.train.convert import Line, matched, renamed, values
-from jumar.train.serialization import read_values
-from jumar.train.torchfile import TorchFile
+from jumar.train.convert import Line, TorchFile, matched, read_values, renamed, values
 
 
 class _Given:

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array
-from jumar.frontend import LOCAL, Tensor, engine, grad, recorder
+from jumar.frontend import LOCAL, Tensor, engine, grad, recorder, user
 from jumar.frontend import capture as captures
 from jumar.frontend import dtype as types
-from jumar.frontend.user import cell_path, user_loc
 from jumar.tools.alias import as_mindspore
 from jumar.tools.training.facts import Bad, Column, Facts, Layer, Order
 
@@ -100,7 +99,7 @@ class Watch:
         kind = type(cell).__name__
         if kind in ("ReLU", "ReLU6") and isinstance(result, Tensor) and result._value is not None and cell.training:
             above: Array = np.asarray((result.array > 0).any(axis=0))
-            key = cell_path() or kind
+            key = user.cell_path() or kind
             before = self.alive.get(key)
             self.alive[key] = np.asarray(before | above) if before is not None and before.shape == above.shape else above
 
@@ -115,10 +114,12 @@ class Watch:
         if all(_finite(r) for r in results) or not all(_finite(a) for a in arrays):
             return
         node = sys._getframe(2).f_locals.get("node") if self.backward else None  # the node whose gradient is being computed knows its line
-        loc = getattr(node, "loc", None) or user_loc()
+        loc = getattr(node, "loc", None) or user.user_loc()
         largest = max((float(np.abs(a.astype(np.float64)).max()) for a in arrays if a.size and _is_float(a)), default=0.0)
         phase = "backward" if self.backward else "forward"
-        self.facts.bad = Bad(self.facts.steps + 1, op.name, str(results[0].dtype), phase, str(loc) if loc else "", cell_path(), largest)
+        self.facts.bad = Bad(
+            self.facts.steps + 1, op.name, str(results[0].dtype), phase, str(loc) if loc else "", user.cell_path(), largest
+        )
 
     def loss(self, value: Array | None, seeds: Any) -> None:
         """What is about to be differentiated; with overflow steps without end are possible, so these count, too."""
@@ -183,10 +184,11 @@ def _finite(array: Array) -> bool:
 def install(watch: Watch) -> None:
     """Hangs the watch on the places through which a run goes.   In this process, which runs nothing else."""
     from jumar.context import force_mode  # noqa: PLC0415  (this process forces a mode; others import only `leaves`)
-    from jumar.dataset.pipeline import Iterator  # noqa: PLC0415
+    from jumar.dataset import pipeline  # noqa: PLC0415
     from jumar.nn import Cell, Optimizer  # noqa: PLC0415
 
     force_mode("pynative")
+    Iterator = pipeline.Iterator
     execute, cell_call, optimizer_call = engine.execute, Cell.__call__, Optimizer.__call__
     following, differentiate = Iterator.__next__, grad.differentiate
 

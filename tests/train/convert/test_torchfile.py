@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.train.nets import Names
 
 from jumar.base import StackError
-from jumar.train.convert import matched, renamed, values
-from jumar.train.torchfile import TorchFile
+from jumar.train.convert import TorchFile, matched, renamed, values
 
 torch = pytest.importorskip("torch")
 
