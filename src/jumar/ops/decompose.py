@@ -318,10 +318,11 @@ def erfinv(input: Any) -> Tensor:
     w = a.neg(a.log(a.mul(a.sub(1, x), a.add(1, x))))
     far = a.greater_equal(w, 5.0)
     near_at, far_at = a.sub(a.where(far, 0.0, w), 2.5), a.sub(a.sqrt(a.where(far, w, 9.0)), 3.0)
-    y = a.mul(a.where(far, polynomial(far_at, _FAR), polynomial(near_at, _NEAR)), x)
-    for _ in range(2 if numpy_dtype(x) == np.float64 else 0):
-        y = a.sub(y, a.div(a.sub(a.erf(y), x), a.mul(a.exp(a.neg(a.square(y))), 2 / math.sqrt(math.pi))))
-    return a.where(a.equal(a.abs(x), 1), a.mul(x, math.inf), y)
+    y = a.stop_gradient(a.mul(a.where(far, polynomial(far_at, _FAR), polynomial(near_at, _NEAR)), x))
+    for _ in range(2 if numpy_dtype(x) == np.float64 else 1):  # Newton's steps, which carry the exact gradient, too
+        y = a.stop_gradient(y)
+        y = a.sub(y, a.mul(a.sub(a.erf(y), x), a.mul(a.exp(a.square(y)), math.sqrt(math.pi) / 2)))
+    return a.where(a.equal(a.abs(x), 1), a.stop_gradient(a.mul(x, math.inf)), y)
 
 
 # Lanczos, A precision approximation of the gamma function (1964), with g = 7 and 9 terms

@@ -398,7 +398,7 @@ def assign_value(self: Tensor, value: Any) -> Tensor:
 
 def uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform numbers in the tensor's shape and type."""
-    return s.copy(self).uniform_(from_, to, generator=generator)
+    return s.copy(self).uniform_(from_, to, generator=generator)  # type: ignore[no-any-return]
 
 
 def index(self: Tensor, indices: Any) -> Tensor:
