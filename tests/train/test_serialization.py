@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from jumar.base import StackError
 from jumar.frontend import Parameter, Tensor
+from jumar.frontend.random import Generator
 from jumar.train import (
     async_ckpt_thread_status,
     ckpt_to_safetensors,
@@ -92,6 +93,14 @@ def test_large_values_stand_in_slices(tmp_path: Path) -> None:
         assert len(read_entries("a.ckpt", file)["w"].pieces) == 6
     found = load_checkpoint(str(tmp_path / "a.ckpt"))
     assert np.array_equal(found["w"].asnumpy(), value) and np.array_equal(found["v"].asnumpy(), value)
+
+
+def test_a_generator_is_appended_by_its_state(tmp_path: Path) -> None:
+    generator = Generator().manual_seed(7)
+    save_checkpoint({}, str(tmp_path / "a.ckpt"), append_dict={"g": generator})
+    other = Generator()
+    other.set_state(load_checkpoint(str(tmp_path / "a.ckpt"))["g"].asnumpy())
+    assert other.initial_seed() == 7
 
 
 def test_lists_choices_and_prefixes(tmp_path: Path) -> None:

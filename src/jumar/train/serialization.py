@@ -18,6 +18,7 @@ import numpy as np
 
 from jumar.base import Array
 from jumar.frontend import Parameter, Tensor, wrap
+from jumar.frontend.random import Generator
 from jumar.train import ckpt, safetensors
 from jumar.train.entries import read_array
 from jumar.train.errors import ArgumentFault, FileFault, KindFault, UnsupportedError, check_kind
@@ -113,7 +114,7 @@ def _values(save_obj: Any, choice: Callable[[str], bool] | None, more: dict[str,
             found[name] = _value(name, value)
     check_kind("save_checkpoint", "append_dict", more, (dict, type(None)))
     for name, value in (more or {}).items():
-        if not isinstance(name, str) or not isinstance(value, int | float | str | Tensor):
+        if not isinstance(name, str) or not isinstance(value, int | float | str | Tensor | Generator):
             what = f"{type(name).__name__}: {type(value).__name__}"
             raise KindFault(f"save_checkpoint: append_dict must hold numbers, texts and tensors by name, got {what}", code="train-argument")
         found[name] = _value(name, value)
@@ -132,6 +133,8 @@ def _pair(item: Any) -> tuple[str, Any]:
 
 
 def _value(name: str, value: Any) -> Array | str:
+    if isinstance(value, Generator):
+        value = value.get_state()
     if isinstance(value, Tensor):
         return value.array
     if isinstance(value, str | np.ndarray):

@@ -148,7 +148,7 @@ def _loss(facts: Facts) -> Iterator[Finding]:
     if not facts.steps and not facts.losses and not facts.error:
         yield Finding(SURE, "script", "ended without a step of an optimizer of jumar.nn")
     changes = [mean(layer.changes) for layer in facts.layers.values() if layer.changes]
-    if changes and facts.steps > 2 and all(map(math.isfinite, changes)):
+    if changes and facts.steps > 2 and facts.finite and all(map(math.isfinite, changes)):
         typical = sorted(changes)[len(changes) // 2]
         if typical > 0.1:
             yield Finding(

@@ -85,6 +85,8 @@ class Watch:
                 self.facts.narrow_leaves.append(name)
             if name in self.order.wide or (self.order.wide == ("*",)):
                 leaf.to_float(types.float32)
+                leaf.__dict__["_result"] = None  # amp may have asked for a float16 result
+                leaf._refresh_plain()
 
     def called(self, cell: Any, args: tuple[Any, ...]) -> None:
         """A cell is about to compute: a loss tells how many classes there are."""
