@@ -38,7 +38,7 @@ _FACES = {  # where each name lives: module -> its names
         "int_ intc intp list_ long number pytype_to_dtype qint4x2 short single string tensor_type tuple_ type_none ubyte uint uint16 uint32 "
         "uint64 uint8 uintc uintp ushort"
     ),
-    "common.tensor": "Tensor swap_tensors tensor",
+    "common.tensor": "Tensor from_numpy swap_tensors tensor",
     "common.parameter": "Parameter ParameterTuple",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
     "common.api": (

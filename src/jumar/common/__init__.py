@@ -41,14 +41,14 @@ from jumar.common.recompute import recompute
 from jumar.common.seed import get_seed, set_seed
 from jumar.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, RowTensorInner, SparseTensor
 from jumar.common.storage import UntypedStorage
-from jumar.common.tensor import Tensor, swap_tensors, tensor
+from jumar.common.tensor import Tensor, from_numpy, swap_tensors, tensor
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("from_numpy", "is_tensor"):  # `ops` is made of this room
+    if name == "is_tensor":  # `ops` is made of this room
         import jumar.ops  # noqa: PLC0415
 
-        return getattr(jumar.ops, name)
+        return jumar.ops.is_tensor
     if name in ("load_mindir", "save_mindir"):
         import jumar.train  # noqa: PLC0415
 

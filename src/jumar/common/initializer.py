@@ -226,7 +226,8 @@ class Dirac(Initializer):
         centre = tuple(d // 2 for d in arr.shape[2:])
         for group in range(self.groups):
             for i in range(min(per_group, arr.shape[1])):
-                arr[(group * per_group + i, i, *centre)] = 1
+                place = (group * per_group + i, i, *centre)
+                arr[place] = 1
 
 
 @_register()

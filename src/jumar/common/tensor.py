@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from jumar.common._register_for_tensor import tensor_operator_registry
-from jumar.frontend.tensor import Tensor
+from jumar.frontend.dtype import of_numpy
+from jumar.frontend.tensor import Tensor, wrap
 
 np_types = (
     np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32, np.float64, np.bool_, np.str_,
@@ -29,6 +30,18 @@ def tensor(
     return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 
+def from_numpy(array: Any) -> Tensor:
+    """A tensor that shares the array's memory.
+
+    >>> from_numpy(np.zeros((2, 3), np.float32)).shape
+    (2, 3)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: input must be a NumPy array, got {type(array).__name__}")
+    of_numpy(array.dtype)
+    return wrap(array)
+
+
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Each tensor becomes what the other was: value, name and attributes."""
     for t in (t1, t2):
@@ -42,4 +55,4 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
 
 
-__all__ = ["Tensor", "swap_tensors", "tensor", "tensor_operator_registry"]
+__all__ = ["Tensor", "from_numpy", "swap_tensors", "tensor", "tensor_operator_registry"]

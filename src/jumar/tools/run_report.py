@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jumar.base.trace import Recording
 
 SCHEMA = "jumar-run/1"
-_STAGES = {"data": "loading data", "compile": "compiling", "load": "loading compiled graphs from the cache"}  # spans that are told apart
+_STAGES = {"data": "waiting for data", "compile": "compiling", "load": "loading compiled graphs from the cache"}
 _SHOWN = 12  # lines of a list that are shown
 
 
@@ -35,7 +35,10 @@ def document(report: Report) -> dict[str, Any]:
     for e in report.record.events:
         events.setdefault(e.name, []).append(e.facts)
     segments = events.get("segment", [])
-    times = {name: round(report.record.seconds(name), 4) for name in _STAGES}
+    epochs = events.get("dataset", [])
+    seconds = {name: report.record.seconds(name) for name in ("compile", "load")}
+    seconds["data"] = sum(e.get("step_waited_s", 0.0) for e in epochs)
+    times = {name: round(seconds[name], 4) for name in _STAGES}
     functions = [asdict(f) for f in _facts()]
     return {
         "schema": SCHEMA,
@@ -45,6 +48,7 @@ def document(report: Report) -> dict[str, Any]:
         "peak_memory_nbytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "functions": functions,
         "graphs": [{"name": s.get("graph", ""), "nodes": s.get("nodes", 0), "cached": bool(s.get("cached"))} for s in segments],
+        "starving": [f"epoch {e['epoch']}: {e['starving']}" for e in epochs if e.get("starving")],
         "fallbacks": events.get("fallback", []),
         "without_effect": [f"{c['key']}={c['value']}" for c in events.get("context", [])],
     }
@@ -75,6 +79,9 @@ def report_text(report: Report) -> str:
         lines += _function_lines(f)
     if len(functions) > _SHOWN:
         lines.append(f"  ... and {len(functions) - _SHOWN} more (--explain-json has all)")
+    if found["starving"]:
+        lines.append("steps waited for data, slowest stage:")
+        lines += _some([f"  {e}" for e in found["starving"]], len(found["starving"]))
     if found["fallbacks"]:
         lines.append("run another way than asked for:")
         lines += _some([f"  {', '.join(f'{k}: {v}' for k, v in b.items())}" for b in found["fallbacks"]], len(found["fallbacks"]))

@@ -37,7 +37,7 @@ INTERRUPTED = 130
 @click.option("--explain-json", type=click.Path(dir_okay=False, path_type=Path), help="Write the same as JSON into this file.")
 @click.option("--full-traceback", is_flag=True, help="Show every frame of a traceback.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module, as in `python -m`.")
-@click.argument("script")
+@click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
     script: str, arguments: tuple[str, ...], mode: str | None, explain: bool, explain_json: Path | None, full_traceback: bool, module: bool
