@@ -124,9 +124,9 @@ class Memory:
                 if written is None or read is None or written[1] or read[1]:
                     continue
                 target, source = self.block(written[0]), self.block(read[0])
-                if target is source or not self.in_arena(target) or not self.in_arena(source) or first.get(target) != at:
+                if target == source or not self.in_arena(target) or not self.in_arena(source) or first.get(target) != at:
                     continue
-                if last[source] != at or _nbytes(target) != _nbytes(source) or sum(self.block(t[0]) is source for t in touched) != 1:
+                if last[source] != at or _nbytes(target) != _nbytes(source) or sum(self.block(t[0]) == source for t in touched) != 1:
                     continue
                 self.owner[target] = source
                 last[source] = last[target]

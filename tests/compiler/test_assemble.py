@@ -1,0 +1,22 @@
+"""Which values share memory: a task may write over an operand only if nothing else that it does reads it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jumar.base import TensorType, f32
+from jumar.compiler import compile
+from jumar.ir import Graph, interpret, param
+from jumar.operators import Add, Conv, Tanh, Transpose, reshape
+
+
+def test_a_window_does_not_write_over_the_values_that_it_still_reads() -> None:
+    """A depthwise convolution with its own input as residual, which it reaches in two ways."""
+    x, w, b = (param(n, TensorType(s, f32)) for n, s in (("x", (1, 196, 16)), ("w", (16, 1, 3, 3)), ("b", (16,))))
+    held = reshape(Transpose((0, 2, 1))(Tanh()(x)), (1, 16, 14, 14))
+    y = Add()(Conv((1, 1), (1, 1), (1, 1), (1, 1), 16)(held, w, b), held)
+    graph = Graph("residual", (x, w, b), (Tanh()(Transpose((0, 2, 1))(reshape(y, (1, 16, 196)))),))
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(p.shape).astype(np.float32) for p in graph.params]
+    (expected,), (actual,) = interpret(graph, arrays), compile(graph).instance().run(arrays)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
