@@ -10,7 +10,17 @@ import pytest
 
 from jumar.common import initializer as module
 from jumar.common.initializer import (
-    Dirac, HeNormal, HeUniform, Initializer, Normal, Orthogonal, Sparse, TruncatedNormal, VarianceScaling, XavierUniform, initializer,
+    Dirac,
+    HeNormal,
+    HeUniform,
+    Initializer,
+    Normal,
+    Orthogonal,
+    Sparse,
+    TruncatedNormal,
+    VarianceScaling,
+    XavierUniform,
+    initializer,
 )  # fmt: skip
 from jumar.frontend import Tensor
 from jumar.frontend import dtype as types
@@ -48,7 +58,7 @@ def test_statistics(init: Any, shape: tuple[int, ...], want: tuple[float, float,
 
 
 def test_seeds_repeat() -> None:
-    from jumar.common.seed import set_seed  # noqa: PLC0415
+    from jumar.common.seed import set_seed
 
     set_seed(1)
     first = initializer("normal", (3,)).asnumpy()
@@ -99,7 +109,7 @@ def test_gains() -> None:
 
 
 def test_parameters_that_will_be_loaded_cost_no_random_numbers() -> None:
-    from jumar import nn  # noqa: PLC0415
+    from jumar import nn
 
     with nn.no_init_parameters():
         assert not nn.Dense(3, 4).weight.asnumpy().any()

@@ -124,7 +124,7 @@ def test_none_empties_an_attribute() -> None:
 
 def test_changes_of_structure_are_counted() -> None:
     cell = nn.SequentialCell(nn.ReLU())
-    for change in (lambda: cell.append(nn.ReLU()), lambda: cell.set_train(), lambda: setattr(cell, "k", 1), lambda: cell._cells.pop("1")):
+    for change in (lambda: cell.append(nn.ReLU()), cell.set_train, lambda: setattr(cell, "k", 1), lambda: cell._cells.pop("1")):
         before = EPOCH[0]
         change()
         assert EPOCH[0] > before
@@ -187,7 +187,7 @@ def test_state_dict_round_trip_and_its_errors() -> None:
     assert list(state) == ["b", "0.weight", "0.bias"]
     assert str(cell.load_state_dict(state)) == "<All keys matched successfully>"
     assert cell.b.asnumpy().tolist() == [2.0]
-    with pytest.raises(RuntimeError, match='Missing key.s. in state_dict: "b"'):
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "b"'):
         cell.load_state_dict({"x": Tensor([1.0])})
     found = cell.load_state_dict({"x": Tensor([1.0])}, strict=False)
     assert (found.missing_keys, found.unexpected_keys) == (["b", "0.weight", "0.bias"], ["x"])
@@ -205,7 +205,7 @@ def test_hooks_see_and_change_inputs_and_outputs() -> None:
 
 
 def test_backward_hooks_change_gradients() -> None:
-    from jumar.frontend.grad import grad  # noqa: PLC0415
+    from jumar.frontend.grad import grad
 
     cell = nn.ReLU()
     order: list[str] = []
@@ -225,7 +225,7 @@ def test_backward_hooks_change_gradients() -> None:
 
 
 def test_a_cell_with_bprop_has_that_gradient() -> None:
-    from jumar.frontend.grad import grad  # noqa: PLC0415
+    from jumar.frontend.grad import grad
 
     class Odd(nn.Cell):
         def construct(self, x: Any) -> Any:
@@ -262,7 +262,7 @@ def test_to_float_casts_inputs_and_parameters_of_the_cell_that_runs(mode: int) -
 
 
 def test_to_float_knows_three_types() -> None:
-    with pytest.raises(ValueError, match="must be mstype.float32, mstype.float16 or mstype.bfloat16"):
+    with pytest.raises(ValueError, match=r"must be mstype\.float32, mstype\.float16 or mstype\.bfloat16"):
         nn.ReLU().to_float(types.int32)
 
 

@@ -36,6 +36,7 @@ class Parameter(Tensor):
     has_init = False
     layerwise_parallel: bool
     parallel_optimizer: bool
+    comm_fusion: int
 
     def __init__(
         self, default_input: Any = None, name: str | None = None, requires_grad: bool = True, layerwise_parallel: bool = False,
@@ -158,7 +159,8 @@ class Parameter(Tensor):
 
     def asnumpy(self) -> Array:
         """A copy of the value: training writes into the parameter's own memory."""
-        return super().asnumpy().copy()
+        value: Array = super().asnumpy().copy()
+        return value
 
     def copy(self) -> Parameter:
         """A copy that shares nothing."""

@@ -39,7 +39,7 @@ class SGD(Optimizer):
         self.step_t = self._steps()
 
     def construct(self, gradients: Any) -> Any:
-        first = self._next(self.step_t) == 1
+        first = ops.equal(self._next(self.step_t), 1)
         for group, rate, i, p, g in self._each(gradients):
             g, momentum = decayed(group, p, g), group["momentum"]
             if momentum:

@@ -56,7 +56,9 @@ def exponential_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
 ) -> list[float]:
     """learning_rate * decay_rate^(epoch / decay_epoch)."""
-    _checked(learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
+    _checked(
+        learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
     return _listed(total_step, step_per_epoch, lambda e: learning_rate * decay_rate ** (e // decay_epoch if is_stair else e / decay_epoch))
 
 
@@ -64,7 +66,9 @@ def natural_exp_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
 ) -> list[float]:
     """learning_rate * exp(-decay_rate * epoch)."""
-    _checked(learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
+    _checked(
+        learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
     return _listed(
         total_step, step_per_epoch, lambda e: learning_rate * math.e ** (-decay_rate * (e // decay_epoch * decay_epoch if is_stair else e))
     )
@@ -74,7 +78,9 @@ def inverse_decay_lr(
     learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int, is_stair: bool = False
 ) -> list[float]:
     """learning_rate / (1 + decay_rate * epoch / decay_epoch)."""
-    _checked(learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch)
+    _checked(
+        learning_rate=learning_rate, decay_rate=decay_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
     return _listed(
         total_step, step_per_epoch, lambda e: learning_rate / (1 + decay_rate * (e // decay_epoch if is_stair else e / decay_epoch))
     )
@@ -98,7 +104,9 @@ def polynomial_decay_lr(
     """From learning_rate to end_learning_rate by a power of what is left.   update_decay_epoch: begin anew when decay_epoch is over."""
     _checked(learning_rate=learning_rate, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch, power=power)
     if not isinstance(end_learning_rate, float) or end_learning_rate < 0:
-        raise ValueError(f"For 'polynomial_decay_lr', the 'end_learning_rate' must be a float of at least 0, but got {end_learning_rate!r}.")
+        raise ValueError(
+            f"For 'polynomial_decay_lr', the 'end_learning_rate' must be a float of at least 0, but got {end_learning_rate!r}."
+        )
 
     def rate(epoch: int) -> float:
         span = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch

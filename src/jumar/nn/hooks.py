@@ -59,7 +59,9 @@ def run_with_hooks(cell: Any, run: Callable[..., Any], args: tuple[Any, ...], kw
             changed = fn(cell, args, kwargs)
             if changed is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise TypeError(f"forward_pre_hook: a hook with kwargs must return (args, kwargs) or None, got {type(changed).__name__}")
+                    raise TypeError(
+                        f"forward_pre_hook: a hook with kwargs must return (args, kwargs) or None, got {type(changed).__name__}"
+                    )
                 args, kwargs = changed
         else:
             changed = fn(cell, args)

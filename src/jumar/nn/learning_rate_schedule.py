@@ -73,7 +73,7 @@ class InverseDecayLR(_Decay):
 
     def construct(self, global_step: Any) -> Tensor:
         p = _step(global_step) / self.decay_steps
-        return self.learning_rate / ((ops.floor(p) if self.is_stair else p) * self.decay_rate + 1)  # type: ignore[no-any-return]
+        return self.learning_rate / ((ops.floor(p) if self.is_stair else p) * self.decay_rate + 1)
 
 
 class CosineDecayLR(LearningRateSchedule):
@@ -102,7 +102,9 @@ class PolynomialDecayLR(LearningRateSchedule):
         super().__init__()
         _positive("PolynomialDecayLR", learning_rate=learning_rate, decay_steps=decay_steps, power=power)
         if not isinstance(end_learning_rate, float) or end_learning_rate < 0:
-            raise ValueError(f"For 'PolynomialDecayLR', the 'end_learning_rate' must be a float of at least 0, but got {end_learning_rate!r}.")
+            raise ValueError(
+                f"For 'PolynomialDecayLR', the 'end_learning_rate' must be a float of at least 0, but got {end_learning_rate!r}."
+            )
         self.start_learning_rate, self.end_learning_rate, self.decay_steps = learning_rate, end_learning_rate, decay_steps
         self.power, self.update_decay_steps = power, update_decay_steps
 

@@ -26,8 +26,6 @@ class IncompatibleKeys(NamedTuple):
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
-
 
 class State(Tree):
     """What a cell can give away and take over.   `get_extra_state` and `set_extra_state` are for subclasses."""
@@ -89,9 +87,7 @@ class State(Tree):
             raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors)))
         return result
 
-    def _load_tree(
-        self, state: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str], errors: list[str]
-    ) -> None:
+    def _load_tree(self, state: Any, prefix: str, strict: bool, missing: list[str], unexpected: list[str], errors: list[str]) -> None:
         self._load_from_state_dict(state, prefix, {}, True, missing, unexpected, errors)
         for name, child in self._cells.items():
             if child is not None:

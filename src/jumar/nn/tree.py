@@ -150,7 +150,8 @@ class Tree:
                 del state[where][name]
                 return
         if isinstance(state.get(name), ParameterTuple):
-            for p in state[name]:
+            members: ParameterTuple = state[name]
+            for p in members:
                 if self._params.get(p.name) is p:
                     del self._params[p.name]
         object.__delattr__(self, name)
@@ -174,7 +175,7 @@ class Tree:
             )
         if not isinstance(param, Parameter) and param is not None:
             raise TypeError(f"For 'insert_param_to_cell', the argument 'param' must be 'Parameter' if not None, but got {type(param)}.")
-        if isinstance(param, Parameter) and param.is_unnamed:
+        if param is not None and param.is_unnamed:
             param.name = param_name
         self._params[param_name] = param
 

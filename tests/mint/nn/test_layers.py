@@ -115,7 +115,7 @@ def test_inplace_writes_into_the_input() -> None:
 
 
 def test_a_padding_row_receives_no_gradient() -> None:
-    from jumar.frontend.grad import grad  # noqa: PLC0415
+    from jumar.frontend.grad import grad
 
     cell = nn.Embedding(4, 2, padding_idx=1)
     assert not cell.weight.asnumpy()[1].any()

@@ -79,7 +79,14 @@ class Adamax(Optimizer):
     """p -= lr / (1 - b1^t) m / max(b2 v, |g| + eps)."""
 
     def __init__(
-        self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, *, maximize: bool = False
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
         _checked(betas, eps)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
@@ -104,7 +111,13 @@ class NAdam(Optimizer):
     """Adam that looks ahead along its momentum, which grows with the steps."""
 
     def __init__(
-        self, params: Any, lr: Any = 2e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
     ) -> None:
         _checked(betas, eps)
         if momentum_decay < 0:
@@ -143,9 +156,7 @@ class NAdam(Optimizer):
 class RAdam(Optimizer):
     """Adam that leaves out the division while the variance is not known well."""
 
-    def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0
-    ) -> None:
+    def __init__(self, params: Any, lr: Any = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         _checked(betas, eps)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
         self.step_t = self._steps()

@@ -290,11 +290,14 @@ class CyclicLR(LRScheduler):
         self.step_ratio = step_size_up / self.total_size
         self.mode, self.gamma = mode, gamma
         self.scale_mode = scale_mode if scale_fn is not None else {"exp_range": "iterations"}.get(mode, "cycle")
-        self.scale_fn: Callable[[float], float] = scale_fn or {
-            "triangular": lambda x: 1.0,
-            "triangular2": lambda x: 1 / 2.0 ** (x - 1),
-            "exp_range": lambda x: gamma**x,
-        }[mode]
+        self.scale_fn: Callable[[float], float] = (
+            scale_fn
+            or {
+                "triangular": lambda x: 1.0,
+                "triangular2": lambda x: 1 / 2.0 ** (x - 1),
+                "exp_range": lambda x: gamma**x,
+            }[mode]
+        )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = [float(b) for b in lows]
 

@@ -27,7 +27,9 @@ class Optimizer(Cell):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(auto_prefix=False)
         if isinstance(params, Parameter) or not isinstance(params, Iterable):
-            raise TypeError("params argument given to the optimizer should be an iterable of Parameters or dicts, but got " + type(params).__name__)
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Parameters or dicts, but got " + type(params).__name__
+            )
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.group_start_id = [0]
@@ -128,7 +130,7 @@ def decayed(group: dict[str, Any], p: Parameter, g: Tensor) -> Tensor:
 
 def power(base: float, step: Tensor) -> Tensor:
     """base^step, as a tensor."""
-    return ops.pow(base, step) if base > 0 else step * 0.0  # type: ignore[no-any-return]
+    return ops.pow(base, step) if base > 0 else step * 0.0
 
 
 __all__ += ["decayed", "power", "update", "wide"]

@@ -105,7 +105,7 @@ class Rprop(Optimizer):
         self.step_t = self._steps()
 
     def construct(self, gradients: Any) -> Any:
-        first = self._next(self.step_t) == 1
+        first = ops.equal(self._next(self.step_t), 1)
         for group, rate, i, p, g in self._each(gradients):
             (minus, plus), (least, most) = group["etas"], group["step_sizes"]
             size = ops.where(first, ops.ones_like(g) * rate, self.step_size[i])
@@ -179,9 +179,7 @@ class ASGD(Optimizer):
         self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0.0,
         maximize: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(
-            params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize}
-        )
+        super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize})
         self.ax = self._state("ax")
         self.step_t = self._steps()
         self._etas = [Parameter(Tensor(0.0, types.float32), name=f"eta_{i}") for i in range(len(self.param_groups))]
@@ -191,7 +189,7 @@ class ASGD(Optimizer):
         step = self._next(self.step_t)
         scalars = []
         for eta, mu, group in zip(self._etas, self._mus, self.param_groups, strict=True):
-            now, share = ops.where(step == 1, group["lr"] + 0.0, eta), mu + 0.0
+            now, share = ops.where(ops.equal(step, 1), group["lr"] + 0.0, eta), mu + 0.0
             scalars.append((now, share))
             update(eta, group["lr"] / ops.pow(step * group["lr"] * group["lambd"] + 1, group["alpha"]))
             update(mu, 1 / ops.maximum(step - group["t0"], 1.0))

@@ -26,7 +26,7 @@ _matmul, _turn, _add = MatMul(), Transpose((1, 0)), Add()
 def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x w^T + bias, in the element type of x."""
     y: Tensor = apply(_matmul, x, apply(_turn, to_type(weight, x)))
-    return y if bias is None else apply(_add, y, to_type(bias, x))  # type: ignore[no-any-return]
+    return y if bias is None else apply(_add, y, to_type(bias, x))
 
 
 def _weights(name: str, shape: tuple[int, int], weight_init: Any, dtype: Any) -> Tensor:
@@ -66,14 +66,14 @@ class Dense(Cell):
         self.bias: Any = None
         if has_bias:
             self.bias = Parameter(_bias("Dense", out_channels, in_channels, bias_init, dtype), name="bias")
-        self.activation = get_activation(activation) if isinstance(activation, str) else activation
+        self.activation: Any = get_activation(activation) if isinstance(activation, str) else activation
         if activation is not None and not callable(self.activation):
             raise TypeError(f"For 'Dense', the 'activation' must be str or Cell or Primitive, but got {type(activation).__name__}.")
         self.activation_flag = self.activation is not None
 
     def construct(self, x: Tensor) -> Tensor:
         y = dense(x, self.weight, self.bias)
-        return self.activation(y) if self.activation_flag else y  # type: ignore[no-any-return]
+        return self.activation(y) if self.activation_flag else y
 
     def extend_repr(self) -> str:
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
@@ -156,7 +156,7 @@ class DropoutExt(Cell):
             return input
         result = input * 0 if self.p == 1 else ops.dropout(input, p=self.p, training=True)
         if not self.inplace:
-            return result  # type: ignore[no-any-return]
+            return result
         input._write(result)
         return input
 
@@ -181,7 +181,8 @@ class _DropoutNd(Cell):
             return x * 0
         kept = x.shape[: x.ndim - self.rank] if x.ndim <= self.rank + 1 else x.shape[:2]
         ones = ops.ones((*kept, *[1] * (x.ndim - len(kept))), x.dtype)
-        return x * ops.dropout(ones, p=self.p, training=True)
+        found: Tensor = x * ops.dropout(ones, p=self.p, training=True)
+        return found
 
     def extend_repr(self) -> str:
         return f"p={self.p}"
@@ -270,9 +271,7 @@ class Norm(Cell):
 class OneHot(Cell):
     """A new axis with on_value at the index and off_value elsewhere."""
 
-    def __init__(
-        self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: Any = types.float32
-    ) -> None:
+    def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: Any = types.float32) -> None:
         super().__init__()
         self.axis, self.depth, self.dtype = axis, depth, types.as_type(dtype)
         self.on_value, self.off_value = on_value, off_value

@@ -33,7 +33,7 @@ class _Combined(Cell):
     def _then(self, x: Tensor) -> Tensor:
         if self.has_bn:
             x = self.batchnorm(x)
-        return self.activation(x) if self.has_act else x  # type: ignore[no-any-return]
+        return self.activation(x) if self.has_act else x
 
 
 class Conv2dBnAct(_Combined):

@@ -158,7 +158,9 @@ class CellList(Cell):
         """Puts a cell before the one at a place."""
         cells = list(self._cells.values())
         if not -len(cells) <= index <= len(cells):
-            raise IndexError(f"For 'CellList', the value of 'index' must be a number in range [{-len(cells)}, {len(cells)}], but got {index}.")
+            raise IndexError(
+                f"For 'CellList', the value of 'index' must be a number in range [{-len(cells)}, {len(cells)}], but got {index}."
+            )
         cells.insert(index, _checked(type(self).__name__, cell))
         self._renumber(cells)
 

@@ -52,7 +52,9 @@ class _Conv(Cell):
         if data_format not in _FORMATS[self.rank]:
             raise ValueError(f"For '{name}', the 'data_format' must be in {list(_FORMATS[self.rank])}, but got {data_format!r}.")
         if in_channels % group or out_channels % group:
-            raise ValueError(f"For '{name}', 'in_channels' and 'out_channels' must be divisible by 'group', but got {in_channels}, {out_channels} and {group}.")
+            raise ValueError(
+                f"For '{name}', 'in_channels' and 'out_channels' must be divisible by 'group', but got {in_channels}, {out_channels} and {group}."
+            )
         rank = self.rank
         self.in_channels, self.out_channels, self.group, self.groups = in_channels, out_channels, group, group
         self.pad_mode, self.padding, self.has_bias, self.format = pad_mode, padding, has_bias, data_format
@@ -143,7 +145,18 @@ class Conv1d(_Conv):
         dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = types.float32,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init, dtype=dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
         )
 
 
@@ -205,7 +218,18 @@ class Conv2dTranspose(_Transposed):
         dtype: Any = types.float32,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init, dtype=dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
         )
         self._set_output_padding(output_padding)
 
@@ -220,7 +244,18 @@ class Conv1dTranspose(_Transposed):
         dilation: Any = 1, group: int = 1, has_bias: bool = False, weight_init: Any = None, bias_init: Any = None, dtype: Any = types.float32,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init, dtype=dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            dtype=dtype,
         )
 
 

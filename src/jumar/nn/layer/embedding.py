@@ -19,6 +19,7 @@ from jumar.frontend.tensor import Tensor
 from jumar.nn.cell import Cell
 from jumar.nn.layer.sizes import is_int
 from jumar.operators import Gather
+from jumar.ops.arithmetic import stop_gradient
 
 _rows = Gather(0)
 
@@ -103,7 +104,8 @@ class EmbeddingExt(Cell):
         if self.padding_idx is None:
             return y
         # the row's value without its gradient
-        return ops.where(ops.expand_dims(input == self.padding_idx, -1), ops.stop_gradient(y), y)  # type: ignore[no-any-return]
+        padded = ops.expand_dims(ops.equal(input, self.padding_idx), -1)
+        return ops.where(padded, stop_gradient(y), y)  # type: ignore[no-any-return]
 
     def extend_repr(self) -> str:
         return (

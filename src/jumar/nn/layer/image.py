@@ -63,7 +63,7 @@ class CentralCrop(Cell):
             return image
         h, w = image.shape[-2:]
         top, left = int((h - h * self.central_fraction) / 2), int((w - w * self.central_fraction) / 2)
-        return image[..., top : h - top, left : w - left]  # type: ignore[no-any-return]
+        return image[..., top : h - top, left : w - left]
 
 
 def _unit(images: Tensor, max_val: Any) -> tuple[Tensor, float]:
@@ -79,7 +79,8 @@ def _filter(size: int, sigma: float) -> np.ndarray[Any, Any]:
     at = np.arange(size) - (size - 1) / 2
     line = np.exp(-(at**2) / (2 * sigma**2))
     window = np.outer(line, line)
-    return (window / window.sum()).astype(np.float32)[None, None]
+    found: np.ndarray[Any, Any] = (window / window.sum()).astype(np.float32)[None, None]
+    return found
 
 
 def _similarity(a: Tensor, b: Tensor, top: float, size: int, sigma: float, k1: float, k2: float) -> tuple[Tensor, Tensor]:
@@ -98,9 +99,7 @@ def _similarity(a: Tensor, b: Tensor, top: float, size: int, sigma: float, k1: f
 class SSIM(Cell):
     """Structural similarity of each image."""
 
-    def __init__(
-        self, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
-    ) -> None:
+    def __init__(self, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03) -> None:
         super().__init__()
         if not max_val > 0:
             raise ValueError(f"For 'SSIM', the 'max_val' must be > 0, but got {max_val}.")

@@ -13,6 +13,7 @@ from jumar import ops
 from jumar.frontend import dtype as types
 from jumar.frontend.tensor import Tensor
 from jumar.nn.cell import Cell
+from jumar.ops.arithmetic import stop_gradient
 
 
 class ReduceLogSumExp(Cell):
@@ -51,7 +52,7 @@ class Moments(Cell):
         axes = None if self.axis == () else self.axis
         wide = ops.cast(x, types.float32)
         mean = ops.mean(wide, axes, True)
-        variance = ops.mean(ops.square(wide - ops.stop_gradient(mean)), axes, True)
+        variance = ops.mean(ops.square(wide - stop_gradient(mean)), axes, True)
         if not self.keep_dims:
             mean, variance = ops.squeeze(mean, axes), ops.squeeze(variance, axes)
         return ops.cast(mean, x.dtype), ops.cast(variance, x.dtype)

@@ -24,7 +24,9 @@ class _Padded(Cell):
         if not is_int(padding) and not (isinstance(padding, tuple | list) and all(is_int(p) for p in padding)):
             raise TypeError(f"For '{type(self).__name__}', the 'padding' must be an int or a tuple of ints, but got {padding!r}.")
         if not is_int(padding) and (len(padding) % 2 or len(padding) > 2 * self.rank):
-            raise ValueError(f"For '{type(self).__name__}', the 'padding' must have an even length of at most {2 * self.rank}, but got {padding}.")
+            raise ValueError(
+                f"For '{type(self).__name__}', the 'padding' must have an even length of at most {2 * self.rank}, but got {padding}."
+            )
         self.padding, self.value = padding, value
 
     def construct(self, x: Tensor) -> Tensor:

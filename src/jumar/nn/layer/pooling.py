@@ -99,7 +99,9 @@ class MaxPool1d(_MaxPool):
         ceil_mode: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode, "NCHW")
-        self._only_pad(padding=padding not in (0, (0,)), dilation=dilation not in (1, (1,)), return_indices=return_indices, ceil_mode=ceil_mode)
+        self._only_pad(
+            padding=padding not in (0, (0,)), dilation=dilation not in (1, (1,)), return_indices=return_indices, ceil_mode=ceil_mode
+        )
         self.return_indices = return_indices
 
 
@@ -111,7 +113,9 @@ class MaxPool2d(_MaxPool):
         ceil_mode: bool = False, data_format: str = "NCHW",
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode, data_format)
-        self._only_pad(padding=padding not in (0, (0, 0)), dilation=dilation not in (1, (1, 1)), return_indices=return_indices, ceil_mode=ceil_mode)
+        self._only_pad(
+            padding=padding not in (0, (0, 0)), dilation=dilation not in (1, (1, 1)), return_indices=return_indices, ceil_mode=ceil_mode
+        )
         self.return_indices = return_indices
 
 
@@ -126,7 +130,10 @@ class MaxPool3d(_MaxPool):
     ) -> None:  # fmt: skip
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode, "NCHW")
         self._only_pad(
-            padding=padding not in (0, (0, 0, 0)), dilation=dilation not in (1, (1, 1, 1)), return_indices=return_indices, ceil_mode=ceil_mode
+            padding=padding not in (0, (0, 0, 0)),
+            dilation=dilation not in (1, (1, 1, 1)),
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
         )
         self.return_indices = return_indices
 
@@ -135,7 +142,13 @@ class MaxPool2dExt(_MaxPool):
     """The largest element of each window of [n, c, h, w]; the stride is the window's size where none is given."""
 
     def __init__(
-        self, kernel_size: Any = 1, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False
+        self,
+        kernel_size: Any = 1,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, "pad", padding, dilation, ceil_mode, "NCHW")
         self.return_indices = return_indices
@@ -166,7 +179,7 @@ class _AvgPool(_PoolNd):
             y = apply(Mul(), apply(op, x), ops.full((), total / self.divisor_override, dtype=x.dtype))
         else:
             y = apply(AvgPool(self._kernel, self._strides, low, high, self._dilations, counted, last, extra if any(extra) else ()), x)
-        return ops.squeeze(y, 0) if single else y
+        return ops.squeeze(y, 0) if single else y  # type: ignore[no-any-return]
 
     def _check(self, divisor_override: Any) -> None:
         if divisor_override is not None and divisor_override <= 0:

@@ -123,7 +123,9 @@ class _RNNBase(Cell):
         else:
             states = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
         if len(states) != 1 + self.is_lstm or any(tuple(s.shape) != shape for s in states):
-            raise ValueError(f"For '{name}', hx must be {1 + self.is_lstm} tensors of shape {shape}, but got {[tuple(s.shape) for s in states]}.")
+            raise ValueError(
+                f"For '{name}', hx must be {1 + self.is_lstm} tensors of shape {shape}, but got {[tuple(s.shape) for s in states]}."
+            )
         if seq_length is None:
             lengths = wrap(np.full((batch,), seq, np.int32))
         else:

@@ -243,7 +243,7 @@ class TransformerEncoder(Cell):
         x = src
         for layer in self.layers:
             x = layer(x, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+        return x if self.norm is None else self.norm(x)
 
 
 class TransformerDecoder(Cell):
@@ -265,7 +265,7 @@ class TransformerDecoder(Cell):
                 x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
                 memory_key_padding_mask=memory_key_padding_mask,
             )  # fmt: skip
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+        return x if self.norm is None else self.norm(x)
 
 
 class Transformer(Cell):
@@ -298,7 +298,9 @@ class Transformer(Cell):
         src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise ValueError(f"For 'Transformer', src and tgt must have {self.d_model} features, but got {src.shape[-1]} and {tgt.shape[-1]}.")
+            raise ValueError(
+                f"For 'Transformer', src and tgt must have {self.d_model} features, but got {src.shape[-1]} and {tgt.shape[-1]}."
+            )
         memory = self.encoder(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
         return self.decoder(  # type: ignore[no-any-return]
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,

@@ -208,7 +208,7 @@ class CosineEmbeddingLoss(LossBase):
             raise ValueError(f"For 'CosineEmbeddingLoss', the 'margin' must be in range [-1.0, 1.0], but got {margin}.")
         self.margin = float(margin)
 
-    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
+    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
         return ops.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)  # type: ignore[no-any-return]
 
 
@@ -219,7 +219,7 @@ class MarginRankingLoss(LossBase):
         super().__init__(reduction)
         self.margin = margin
 
-    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)  # type: ignore[no-any-return]
 
 
@@ -282,7 +282,7 @@ class GaussianNLLLoss(LossBase):
         super().__init__(reduction)
         self.full, self.eps = full, eps
 
-    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
+    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
         return ops.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)  # type: ignore[no-any-return]
 
 
@@ -293,7 +293,7 @@ class TripletMarginLoss(LossBase):
         super().__init__(reduction)
         self.p, self.swap, self.eps, self.margin = p, swap, eps, margin
 
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = 1.0) -> Tensor:
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = 1.0) -> Tensor:  # type: ignore[override]
         chosen = margin if isinstance(margin, Tensor) or margin != 1.0 else self.margin
         return ops.triplet_margin_loss(  # type: ignore[no-any-return]
             x, positive, negative, margin=chosen, p=self.p, eps=self.eps, swap=self.swap, reduction=self.reduction
@@ -310,7 +310,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.distance_function = distance_function or (lambda a, b: ops.sqrt(ops.sum(ops.square(a - b), 1)))
         self.swap, self.margin = swap, margin
 
-    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
         near, far = self.distance_function(x, positive), self.distance_function(x, negative)
         if self.swap:
             far = ops.minimum(far, self.distance_function(positive, negative))
@@ -324,7 +324,7 @@ class CTCLoss(LossBase):
         super().__init__(reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
-    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:  # type: ignore[override]
         found = ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
         return found[0] if isinstance(found, tuple) else found  # type: ignore[no-any-return]
 

@@ -104,7 +104,13 @@ class Adadelta(Optimizer):
 
     @opt_init_args_register
     def __init__(
-        self, params: Any, learning_rate: Any = 1.0, rho: float = 0.9, epsilon: float = 1e-6, loss_scale: float = 1.0, weight_decay: Any = 0.0
+        self,
+        params: Any,
+        learning_rate: Any = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if not 0.0 <= rho <= 1.0:
@@ -251,11 +257,18 @@ class AdaFactor(Optimizer):
             raise ValueError("For AdaFactor, learning_rate must be given where relative_step is False.")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
         self.eps, self.clip_threshold, self.decay_rate, self.beta1 = eps, clip_threshold, decay_rate, beta1
-        self.scale_parameter, self.relative_step, self.warmup_init, self.compression = scale_parameter, relative_step, warmup_init, compression
+        self.scale_parameter, self.relative_step, self.warmup_init, self.compression = (
+            scale_parameter,
+            relative_step,
+            warmup_init,
+            compression,
+        )
         self.use_first_moment = beta1 > 0
         if self.use_first_moment:
             self.exp_avg = zeros_like(self.parameters, "exp_avg")
-        rows, columns, whole = [], [], []
+        rows: list[Parameter] = []
+        columns: list[Parameter] = []
+        whole: list[Parameter] = []
         for p in self.parameters:
             factored = p.ndim >= 2
             parts = (

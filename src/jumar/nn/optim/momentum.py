@@ -112,7 +112,7 @@ class LARS(Optimizer):
         optimizer.need_scale = False
 
     def _members(self) -> ParameterTuple:
-        return self.opt.parameters  # type: ignore[no-any-return]
+        return self.opt.parameters
 
     @property
     def _rates_now(self) -> tuple[Any, ...]:

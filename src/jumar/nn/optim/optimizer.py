@@ -21,6 +21,7 @@ from jumar.frontend.tensor import Tensor, wrap
 from jumar.nn.cell import Cell
 from jumar.nn.layer.container import CellList
 from jumar.nn.learning_rate_schedule import LearningRateSchedule
+from jumar.ops.composite import HyperMap
 
 __all__ = ["Optimizer"]
 GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
@@ -35,7 +36,11 @@ def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         given = dict(list(bound.arguments.items())[1:])
-        kept = {"init_params": {"params": given.pop("params", None)}, "init_learning_rate": given.pop("learning_rate", None), "init_args": given}
+        kept = {
+            "init_params": {"params": given.pop("params", None)},
+            "init_learning_rate": given.pop("learning_rate", None),
+            "init_args": given,
+        }
         fn(self, *args, **kwargs)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
@@ -122,7 +127,7 @@ class Optimizer(Cell):
         self.reciprocal_scale = Tensor(1.0 / self.loss_scale, types.float32)
         self.need_scale = self.loss_scale != 1.0
         self.global_step_increase_tensor = Tensor([1], types.int32)
-        self.map_ = self.hyper_map = self.map_reverse = ops.HyperMap()
+        self.map_ = self.hyper_map = self.map_reverse = HyperMap()
         self._target, self._unique = "CPU", True
 
     # ------------------------------------------------------------------ parameters
@@ -184,7 +189,9 @@ class Optimizer(Cell):
         names = [r[0].name for r in rows]
         if len(set(names)) != len(names):
             twice = next(n for i, n in enumerate(names) if n in names[:i])
-            raise ValueError(f"The value {[r[0] for r in rows]} , its name '{twice}' already exists. Please set a unique name for the parameter.")
+            raise ValueError(
+                f"The value {[r[0] for r in rows]} , its name '{twice}' already exists. Please set a unique name for the parameter."
+            )
         self.dynamic_lr = any(isinstance(r[1], LearningRateSchedule) for r in rows)
         self.dynamic_weight_decay = any(isinstance(r[2], Cell) for r in rows)
         if self.is_group_lr:
@@ -230,9 +237,10 @@ class Optimizer(Cell):
         """The weight decay of this step: a Tensor, or one for each parameter."""
         if not self.dynamic_weight_decay:
             return self.weight_decay
+        schedule: Any = self.weight_decay
         if self.is_group:
-            return tuple(cell(self.global_step) * self.loss_scale for cell in self.weight_decay)
-        return self.weight_decay(self.global_step) * self.loss_scale
+            return tuple(cell(self.global_step) * self.loss_scale for cell in schedule)
+        return schedule(self.global_step) * self.loss_scale
 
     def get_lr(self) -> Any:
         """The learning rate of this step: a Tensor, or one for each parameter where groups have their own.   A schedule's step is counted here."""

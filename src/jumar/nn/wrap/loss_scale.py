@@ -16,13 +16,15 @@ from jumar.frontend.promote import cast
 from jumar.frontend.tensor import Tensor
 from jumar.nn.cell import Cell
 from jumar.nn.wrap.cell_wrapper import TrainOneStepCell
+from jumar.ops.composite import HyperMap
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell", "grad_scale", "shard_grad_scale"]
 
 
 def _unscale(scale: Any, grad: Tensor) -> Tensor:
     """A gradient divided by the scale."""
-    return cast(grad, types.float32) * (1.0 / scale)
+    found: Tensor = cast(grad, types.float32) * (1.0 / scale)
+    return found
 
 
 def grad_scale(scale: Any, grad: Any) -> Any:
@@ -92,12 +94,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def __init__(self, network: Cell, optimizer: Any, scale_sense: Any) -> None:
         super().__init__(network, optimizer, sens=None)
-        self.hyper_map = ops.HyperMap()
+        self.hyper_map = HyperMap()
         self.is_distributed = self.gpu_target = self.ascend_910a_target = self.ascend_910b_target = False
         self.loss_scaling_manager: Any = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
-            self.scale_sense = Parameter(Tensor(scale_sense.get_loss_scale(), types.float32), name="scale_sense")  # type: ignore[operator]
+            self.scale_sense = Parameter(Tensor(scale_sense.get_loss_scale(), types.float32), name="scale_sense")
         elif isinstance(scale_sense, Tensor):
             if tuple(scale_sense.shape) not in ((), (1,)):
                 raise ValueError(
@@ -157,5 +159,3 @@ def _flat(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     return [t for v in value for t in _flat(v)] if isinstance(value, tuple | list) else []
-
-

@@ -38,7 +38,9 @@ class _Conv(Cell):
             if not is_int(value) or value < 1:
                 raise ValueError(f"For '{name}', the '{label}' must be int and must be > 0, but got '{value!r}'.")
         if in_channels % groups or out_channels % groups:
-            raise ValueError(f"For '{name}', in_channels and out_channels must be divisible by groups, got {in_channels}, {out_channels}, {groups}.")
+            raise ValueError(
+                f"For '{name}', in_channels and out_channels must be divisible by groups, got {in_channels}, {out_channels}, {groups}."
+            )
         if padding_mode not in _MODES:
             raise ValueError(f"For '{name}', the 'padding_mode' must be one of {list(_MODES)}, but got {padding_mode!r}.")
         kind = types.float32 if dtype is None else dtype
@@ -75,7 +77,9 @@ class _Conv(Cell):
         single = input.ndim == self.rank + 1
         x = ops.expand_dims(input, 0) if single else input
         if x.ndim != self.rank + 2:
-            raise ValueError(f"For '{type(self).__name__}', the rank of input must be {self.rank + 1} or {self.rank + 2}, but got {input.ndim}.")
+            raise ValueError(
+                f"For '{type(self).__name__}', the rank of input must be {self.rank + 1} or {self.rank + 2}, but got {input.ndim}."
+            )
         low, high = self._pads(x.shape[2:])
         if self.padding_mode != "zeros" and any((*low, *high)):
             around = [p for pair in zip(reversed(low), reversed(high), strict=True) for p in pair]
@@ -136,7 +140,9 @@ class ConvTranspose2d(_Conv):
             ]
             extra = tuple(int(o) - m for o, m in zip(output_size[-2:], least, strict=True))
             if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
-                raise ValueError(f"For 'ConvTranspose2d', the 'output_size' must be from {least} on, below one stride more, but got {output_size}.")
+                raise ValueError(
+                    f"For 'ConvTranspose2d', the 'output_size' must be from {least} on, below one stride more, but got {output_size}."
+                )
         op = ConvTranspose(self.stride, self.padding, self.padding, extra, self.dilation, self.groups)
         w, bias = to_type(self.weight, x), self.bias
         y = apply(op, x, w) if bias is None else apply(op, x, w, to_type(bias, x))
