@@ -47,8 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("example")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("arguments", nargs="*", help="arguments of the example, after --")
-    args = parser.parse_args()
+    parser.epilog = "What follows -- are arguments of the example."
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args, given = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
     spec = importlib.util.spec_from_file_location(args.example, EXAMPLES / f"{args.example}.py")
     assert spec is not None and spec.loader is not None, f"no example {args.example}"
     module = importlib.util.module_from_spec(spec)
@@ -57,12 +58,12 @@ def main() -> None:
     made = module.build
     module.build = lambda *given: fill(made(*given))
     start = time.perf_counter()
-    losses = module.main(args.arguments)
+    losses = module.main(given)
     import mindspore as ms
 
     found = {
         "example": args.example,
-        "arguments": args.arguments,
+        "arguments": given,
         "by": f"{ms.__name__} {ms.__version__}",
         "seconds": round(time.perf_counter() - start, 1),
         "losses": [float(f"{loss:.7g}") for loss in losses],
