@@ -48,6 +48,10 @@ PARTLY = {
 }
 
 
+# attributes that scripts set: to read them before is an error in MindSpore, too
+SET_FIRST = {"Cell.pipeline_stage": 0}
+
+
 @dataclass(frozen=True)
 class Row:
     """A name.   count: how often the packages use it."""
@@ -81,6 +85,8 @@ def resolves(name: str) -> bool:
         found = _owner(first)
     except (ImportError, AttributeError):
         return False
+    if name in SET_FIRST:
+        setattr(found, rest[0], SET_FIRST[name])
     path = "jumar"
     for part in rest:
         path += f".{part}"

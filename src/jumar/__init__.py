@@ -64,7 +64,7 @@ _FACES = {  # where each name lives: module -> its names
         "max_memory_allocated max_memory_reserved memory_allocated memory_reserved memory_stats memory_summary reset_max_memory_allocated "
         "reset_max_memory_reserved reset_peak_memory_stats set_cpu_affinity set_cur_stream set_kernel_launch_group set_memory synchronize"
     ),
-    "ops": "constexpr from_numpy is_tensor",
+    "ops": "constexpr is_tensor",
     "frontend.grad": "get_grad grad jacfwd jacrev jvp value_and_grad vjp vmap",
     "profiler": "EnvProfiler Profiler",
     "parallel": (
