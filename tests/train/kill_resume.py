@@ -30,9 +30,8 @@ def main(kills: int) -> int:
                     rounds += 1
             found = run(script, Path(folder) / f"killed{rounds}", *arguments)
             failures += found != wanted
-            print(
-                f"{script} {' '.join(mode)}: {done} kills, {rounds + 1} runs came to their end, {'the same bits' if not failures else 'OTHER BITS'}"
-            )
+            end = "the same bits" if not failures else "OTHER BITS"
+            print(f"{script} {' '.join(mode)}: {done} kills, {rounds + 1} runs came to their end, {end}", flush=True)
     return 1 if failures else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 from tests.train.nets import Names
 
-from jumar.frontend import Tensor
+from jumar.amp import DynamicLossScaler
+from jumar.frontend import Tensor, wrap
 from jumar.frontend.random import DEFAULT, draw
-from jumar.train import Resume, TrainState, save_checkpoint
+from jumar.train import EarlyStopping, Resume, TrainState, save_checkpoint
 from jumar.train.errors import MismatchError
+from jumar.train.serialization import read_values
 
 HERE = Path(__file__).parent
 
@@ -85,6 +88,38 @@ def test_a_state_of_another_run_changes_nothing(tmp_path: Path) -> None:
     save_checkpoint({"w": Tensor([1.0])}, path, crc_check=True)
     with pytest.raises(ValueError, match="must be a training state"):
         TrainState(net=other).load(path)
+
+
+def test_a_file_sets_only_what_the_run_would_save(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stop, path = EarlyStopping("loss", patience=3), str(tmp_path / "s.ckpt")
+    stop.wait = 2
+    TrainState(net=Names(w=(1,)), others={"0.EarlyStopping": stop}).save(path)
+    values = read_values(path)
+    facts = json.loads(str(values["jumar.train_state"]))
+    assert sorted(facts["plain"]) == ["0.EarlyStopping/best", "0.EarlyStopping/wait"]
+    facts["plain"] |= {"0.EarlyStopping/monitor": "acc", "0.EarlyStopping/__class__": "x", "net/params": "x", "nothing/x": 1}
+    save_checkpoint(
+        {n: wrap(v) for n, v in values.items() if not isinstance(v, str)},
+        path,
+        append_dict={"jumar.train_state": json.dumps(facts)},
+        crc_check=True,
+    )
+    stop.wait = 0
+    TrainState(net=Names(w=(1,)), others={"0.EarlyStopping": stop}).load(path)
+    assert (stop.wait, stop.monitor, type(stop)) == (2, "loss", EarlyStopping)
+    assert sum("has no place" in r.message for r in caplog.records) == 4
+
+
+def test_a_scaler_of_amp_comes_back(tmp_path: Path) -> None:
+    scaler, path = DynamicLossScaler(1024.0, 2.0, 2), str(tmp_path / "s.ckpt")
+    for finite in (True, True, False):
+        scaler.adjust(Tensor(finite))
+    state, before = TrainState(net=Names(w=(1,)), scaler=scaler), scaler.scale_value.asnumpy().item()
+    state.save(path)
+    for _ in range(3):
+        scaler.adjust(Tensor(False))
+    state.load(path)
+    assert scaler.scale_value.asnumpy().item() == before == 1024.0
 
 
 def test_arguments_are_checked() -> None:

@@ -77,8 +77,12 @@ class TrainState:
             raise MismatchError(f"{path}: state must be of this run, got {len(problems)} differences\n{text}", code="checkpoint-mismatch")
         for name, value in tensors.items():
             slots[name].put(value)
+        known = self._plain()
         for name, found in facts["plain"].items():
-            self._put_plain(name, found)
+            if name in known and isinstance(found, bool | int | float | str | None):
+                self._put_plain(name, found)
+            else:  # a file sets nothing but what this run would save
+                log.warning("state: %.120r has no place in this run", name)
         if self.dataset is not None and facts["data"]:
             self.dataset.restore(Position.from_json(facts["data"]))
         numbers: dict[str, Any] = facts["numbers"]
@@ -102,11 +106,16 @@ class TrainState:
         yield "random.numpy", _NumpyRandom()
         yield "random.python", _PythonRandom()
 
+    def _plain(self) -> dict[str, Any]:
+        """Numbers and texts, by name."""
+        found: dict[str, Any] = {}
+        for root, thing in self._roots().items():
+            found |= {path: value for path, value in _walk(thing, root) if not isinstance(value, Tensor | Generator)}
+        return found
+
     def _collect(self, numbers: Mapping[str, Any]) -> Values:
         values: Values = {name: slot.get().copy() for name, slot in self._slots()}
-        plain: dict[str, Any] = {}
-        for root, thing in self._roots().items():
-            plain |= {path: value for path, value in _walk(thing, root) if not isinstance(value, Tensor | Generator)}
+        plain = self._plain()
         data = self.dataset.position().to_json() if self.dataset is not None else ""
         facts = {"version": _VERSION, "numbers": dict(numbers), "plain": plain, "data": data}
         values[_FACTS] = json.dumps(facts)
@@ -114,13 +123,10 @@ class TrainState:
 
     def _put_plain(self, name: str, value: Any) -> None:
         *path, last = name.split("/")
-        thing = self._roots().get(path[0])
+        thing = self._roots()[path[0]]
         for part in path[1:]:
-            thing = vars(thing).get(part) if thing is not None else None
-        if thing is None or last not in vars(thing):
-            log.warning("state: %s has no place in this run", name)
-        else:
-            setattr(thing, last, value)
+            thing = getattr(thing, part)
+        setattr(thing, last, value)
 
 
 def _walk(thing: Any, name: str, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
