@@ -36,6 +36,7 @@ from jumar.operators.pooling import AvgPool, AvgPoolGrad, LpPool, MaxPool, MaxPo
 from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax
 from jumar.operators.batch_norm import BatchNormGrad, BatchNormTrain
 from jumar.operators.attention import Attention, LinearAttention, RotaryEmbedding
+from jumar.operators.attention_grad import AttentionGrad
 from jumar.operators.recurrent import Gru, Lstm, Rnn
 from jumar.operators.recurrent_grad import GruGrad, LstmGrad, RnnGrad
 from jumar.operators.quantize import Dequantize, Quantize, bounds
@@ -43,7 +44,7 @@ from jumar.operators.random import Bernoulli, Multinomial, RandomBits, RandomNor
 from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
 from jumar.operators.signal import Dft, Stft
 from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZero, TopK, Unique
-from jumar.operators.sequence_loss import CtcLoss, SuppressOverlaps
+from jumar.operators.sequence_loss import CtcLoss, SuppressOverlaps, ctc_ways
 from jumar.operators.linalg import Cholesky, Eigh, Eigvals, Inverse, Qr, Solve, SolveTriangular, Svd
 from jumar.operators.fused import Fused
 from jumar.operators.after import After
@@ -65,7 +66,7 @@ for _module in pkgutil.iter_modules(cpu.__path__):
 
 __all__ = [
     "Abs", "Acos", "Acosh", "Activation", "Add", "add", "After", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
-    "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
+    "AttentionGrad", "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
     "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",
@@ -84,5 +85,5 @@ __all__ = [
     "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square",
     "square", "Stft", "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu",
     "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",
-    "Cholesky", "CtcLoss", "SuppressOverlaps", "Eigh", "Eigvals", "Inverse", "Qr", "Solve", "SolveTriangular", "Svd",
+    "Cholesky", "CtcLoss", "ctc_ways", "SuppressOverlaps", "Eigh", "Eigvals", "Inverse", "Qr", "Solve", "SolveTriangular", "Svd",
 ]  # fmt: skip

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
 from jumar.base import Array, OpError, TensorType, bool_, f16
-from jumar.ir import Node, Result, constant, f32t, sample, tensor
-from jumar.operators.contraction import matmul, turned
-from jumar.operators.elementwise import And, Tanh, add, cast, exp, greater, mul, select, square, sub
+from jumar.ir import Node, Result, constant, f32t, find_op, sample, tensor
+from jumar.operators.contraction import matmul
+from jumar.operators.elementwise import And, Tanh, add, cast, exp, greater, mul, select, sub
 from jumar.operators.families import Composite, broadcast, wide
-from jumar.operators.movement import Concat, Reshape, Slice, Transpose, reshape, sum_to
+from jumar.operators.movement import Concat, Reshape, Slice, Transpose
 from jumar.operators.normalization import Normalization, Softmax, widened
-from jumar.operators.reduction import ReduceAny, ReduceSum
+from jumar.operators.reduction import ReduceAny
 
 MINUS_INFINITY = float("-inf")
 
@@ -87,28 +88,11 @@ class Attention(Normalization):
         return 2 * math.prod(q.dims[:-1]) * k.dims[-2] * (q.dims[-1] + v.dims[-1])
 
     def grad(self, *nodes: Node) -> tuple[Node | None, ...]:
-        """Five products: scores and weights are made again, and what the softmax subtracts is the sum of dy * y, in rows of values."""
-        q, k, v, *mask = (widened(n) for n in nodes[:-2])
-        y, dy = widened(nodes[-2]), widened(nodes[-1])
-        (*batch, h, m, _), g, n = q.shape, k.shape[-3], k.shape[-2]
-
-        def rows(x: Node) -> Node:
-            return reshape(x, (*batch, g, h // g * m, x.shape[-1]))  # heads that share a key lie under each other
-
-        capped = attention_scores(q, k, self.scale, self.softcap)
-        scores = masked(capped, *mask, causal=self.causal, offset=self.offset)
-        weights = attention_weights(scores, *mask, causal=self.causal, offset=self.offset)
-        dv = sum_to(matmul(turned(rows(weights)), rows(dy)), v.shape)
-        dweights = reshape(matmul(rows(dy), turned(v)), (*batch, h, m, n))
-        dscores = mul(weights, sub(dweights, ReduceSum((y.rank - 1,), keepdims=True)(mul(dy, y))))
-        dmask = [sum_to(dscores, bias.shape) if bias.dtype.is_float else None for bias in mask]
-        if self.softcap > 0:
-            dscores = mul(dscores, sub(1, square(mul(capped, 1 / self.softcap))))
-        scaled = rows(mul(dscores, self.scale))
-        dq = reshape(matmul(scaled, k), q.shape)
-        dk = sum_to(matmul(turned(scaled), rows(q)), k.shape)
-        found = (dq, dk, dv, *dmask)
-        return tuple(cast(d, x.dtype) if d is not None else None for d, x in zip(found, nodes, strict=False))
+        q, k, v, *mask, y, dy = nodes
+        op: Any = find_op("attention_grad")  # by name: attention_grad.py builds on this file
+        walk = op(self.scale, self.causal, self.softcap, self.offset)
+        dmask = [cast(walk.mask_gradient(q, k, v, y, dy, *mask), m.dtype) if m.dtype.is_float else None for m in mask]
+        return (*walk(q, k, v, y, dy, *mask).results, *dmask)
 
 
 def attention_scores(q: Node, k: Node, scale: float, softcap: float = 0.0) -> Node:

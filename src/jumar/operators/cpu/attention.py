@@ -115,7 +115,7 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
     if keys.shape[:-3] != tuple(batch) or values.shape[:-3] != tuple(batch):
         return None
     layout = group.layout(matrix_axes(outer * heads, rows, width), tile.columns)
-    mask = _mask_of(masks[0].shape, (*batch, heads, rows, count)) if masks else None
+    mask = mask_of(masks[0].shape, (*batch, heads, rows, count)) if masks else None
     if layout is None or (masks and mask is None):
         return None
     tasks: list[Task] = []
@@ -166,7 +166,7 @@ def _row_block(rows: int, pitch: int, batches: int, tile: Tile, target: Target) 
     return min(rows, (-(-rows // parts) + FULL - 1) // FULL * FULL)
 
 
-def _mask_of(shape: tuple[int, ...], scores: tuple[int, ...]) -> tuple[Array, int, int] | None:
+def mask_of(shape: tuple[int, ...], scores: tuple[int, ...]) -> tuple[Array, int, int] | None:
     """Offsets of each head in the mask, elements from row to row, and 1 where it differs along columns."""
     dims = (1,) * (len(scores) - len(shape)) + tuple(shape)
     if any(d not in (1, s) for d, s in zip(dims, scores, strict=True)):

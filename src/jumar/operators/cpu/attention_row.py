@@ -17,6 +17,16 @@ HIDDEN = float("-inf")  # a score that cannot be seen; the least number is a sco
 
 
 @dataclass(frozen=True)
+class Scores:
+    """What the code of a row of scores depends on.   mask: as in `Block`."""
+
+    tile: Tile
+    causal: bool
+    softcap: bool
+    mask: tuple[DType, bool, bool] | None
+
+
+@dataclass(frozen=True)
 class Block:
     """What makes one attention kernel different from another.   mask: its element type and whether it differs along rows and columns."""
 
@@ -27,7 +37,9 @@ class Block:
     mask: tuple[DType, bool, bool] | None
 
 
-def softmax_row(k: Builder, block: Block, line: Value, mask: Value | None, sees: Value, seen: Value, scale: Value, softcap: Value) -> Value:
+def softmax_row(
+    k: Builder, block: Block | Scores, line: Value, mask: Value | None, sees: Value, seen: Value, scale: Value, softcap: Value
+) -> Value:
     """Exponentials of one row of scores less their maximum, in place; the value is 1 over their sum, or 0 for a row that sees nothing."""
     dtype, lanes = block.tile.dtype, block.tile.columns
     hidden = k.const(HIDDEN, dtype, lanes)

@@ -54,7 +54,7 @@ def pack_kernel(source: DType, tile: Tile, transposed: bool) -> Kernel:
     column = panel * columns
     here = k.minimum(width - column, columns)
     if transposed:
-        _transpose(k, start, out, column, here, depth, pitch, tile)
+        pack_transposed(k, start, out, column, here, depth, pitch, tile)
     else:
         with k.when(here == columns), k.loop(0, depth) as i:
             k.store(k.convert(k.load(start, i * pitch + column, columns), tile.dtype), out, i * columns)
@@ -65,8 +65,8 @@ def pack_kernel(source: DType, tile: Tile, transposed: bool) -> Kernel:
     return k.finish()
 
 
-def _transpose(k: Builder, start: Value, out: Value, column: Value, here: Value, depth: Value, pitch: Value, tile: Tile) -> None:
-    """Square blocks of `lanes` are turned in registers; what is left goes one by one."""
+def pack_transposed(k: Builder, start: Value, out: Value, column: Value, here: Value, depth: Value, pitch: Value, tile: Tile) -> None:
+    """One panel of a matrix's transpose: square blocks of `lanes` are turned in registers; what is left goes one by one."""
     lanes, columns = tile.lanes, tile.columns
     turned = depth - modulo(k, depth, k.index(lanes))
     full = here - modulo(k, here, k.index(lanes))
