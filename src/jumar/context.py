@@ -23,8 +23,8 @@ from jumar.parallel._auto_parallel_context import (
 from jumar.parallel._ps_context import get_ps_context, reset_ps_context, set_ps_context
 
 __all__ = [
-    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode", "args_type_check", "get_auto_parallel_context", "get_context", "get_ps_context",
-    "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context", "set_ps_context",
+    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode", "args_type_check", "get_auto_parallel_context", "get_context",
+    "get_ps_context", "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context", "set_ps_context",
 ]  # fmt: skip
 
 GRAPH_MODE, PYNATIVE_MODE = 0, 1

@@ -11,12 +11,12 @@ from typing import Any
 from jumar.frontend.parameter import Parameter
 from jumar.frontend.tensor import Tensor
 from jumar.nn import Cell
-from jumar.ops import HyperMap
+from jumar.ops.composite import HyperMap
 
 
 def gradient_accumulation_op(accumulation_step: int, cumulative_grad: Parameter, grad: Tensor) -> Any:
     """Adds a step's share of the gradient to the sum."""
-    return cumulative_grad.set_data(cumulative_grad + grad.astype(cumulative_grad.dtype) / accumulation_step)  # type: ignore[operator, attr-defined]
+    return cumulative_grad.set_data(cumulative_grad + grad.astype(cumulative_grad.dtype) / accumulation_step)
 
 
 def gradient_clear_op(cumulative_grad: Parameter) -> Any:
@@ -40,6 +40,13 @@ class GradientAccumulation(Cell):
         self.hyper_map = HyperMap()
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
         self._accumulation_step: Any = Parameter(Tensor(0, "int32"), name="accumulation_step")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A number given to the counter, as subclasses do in `construct`, is written into it."""
+        if name == "_accumulation_step" and isinstance(value, int):
+            self._accumulation_step.set_data(Tensor(value, "int32"))
+        else:
+            super().__setattr__(name, value)
 
     def construct(self, loss: Any, grads: Any) -> Any:
         """The loss; the optimiser has run where the count was full."""

@@ -362,6 +362,12 @@ def _fill_truncated(arr: Array, mean: float, sigma: float, low: float, high: flo
     raise ValueError(f"TruncatedNormal: the interval must hold a part of N({mean}, {sigma}^2), got [{low}, {high}]")
 
 
+def _assignment(arr: Array, num: Any) -> Array:
+    """The array, filled with a number or with the values of an array."""
+    arr[...] = num
+    return arr
+
+
 def _calculate_fan_in_and_fan_out(shape: Any) -> tuple[int, int]:
     """How many numbers each output depends on, and each input acts on."""
     if len(shape) < 2:

@@ -62,14 +62,14 @@ class _Sparse:
 
     def abs(self) -> Any:
         """With the absolute values."""
-        return self._with(self.values.abs())  # type: ignore[attr-defined]
+        return self._with(self.values.abs())
 
     def astype(self, dtype: Any) -> Any:
         """With values of another element type."""
-        return self._with(self.values.astype(dtype))  # type: ignore[attr-defined]
+        return self._with(self.values.astype(dtype))
 
     def __neg__(self) -> Any:
-        return self._with(-self.values)  # type: ignore[operator]
+        return self._with(-self.values)
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields)
@@ -163,12 +163,12 @@ class CSRTensor(_Sparse):
     def mm(self, matrix: Any) -> Tensor:
         """The product with a matrix."""
         other = matrix.to_dense() if isinstance(matrix, _Sparse) else matrix
-        product: Tensor = self.to_dense() @ other  # type: ignore[operator]
+        product: Tensor = self.to_dense() @ other
         return product
 
     def sum(self, axis: int) -> Tensor:
         """The sum over an axis, which stays as 1."""
-        total: Tensor = self.to_dense().sum(axis, keepdims=True)  # type: ignore[attr-defined]
+        total: Tensor = self.to_dense().sum(axis, keepdims=True)
         return total
 
 
@@ -191,7 +191,7 @@ class RowTensor(_Sparse):
         """The dense tensor; rows that occur twice are added."""
         from jumar.ops import scatter_nd  # noqa: PLC0415  (`ops` is made of this room)
 
-        dense: Tensor = scatter_nd(self.indices.reshape(-1, 1), self.values, self.shape)  # type: ignore[attr-defined]
+        dense: Tensor = scatter_nd(self.indices.reshape(-1, 1), self.values, self.shape)
         return dense
 
 

@@ -113,14 +113,15 @@ class Profiler:
         """Writes the file."""
         if self._open is not None:
             self.stop()
-        spans = [
-            {"name": s.name, "start_us": round((s.start_s - self._begun_s) * 1e6), "duration_us": round(s.seconds * 1e6), "depth": s.depth, "facts": _plain(s.facts)}
-            for r in self._records for s in r.spans
-        ]  # fmt: skip
+        spans = [self._span(s) for r in self._records for s in r.spans]
         events = [{"name": e.name, "facts": _plain(e.facts)} for r in self._records for e in r.events]
         self._folder.mkdir(parents=True, exist_ok=True)
         document = {"metadata": self._extra, "steps": self._step, "spans": spans, "events": events}
         (self._folder / FILE).write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+    def _span(self, s: Any) -> dict[str, Any]:
+        begun_us = round((s.start_s - self._begun_s) * 1e6)
+        return {"name": s.name, "start_us": begun_us, "duration_us": round(s.seconds * 1e6), "depth": s.depth, "facts": _plain(s.facts)}
 
     @classmethod
     def offline_analyse(cls, path: str, **kwargs: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from jumar.version import MINDSPORE_VERSION, VERSION
 def run_check() -> None:
     """Multiplies two matrices on the device and prints what came of it."""
     ones = Tensor([[1.0] * 64] * 64)
-    right = bool(((ones @ ones).asnumpy() == 64.0).all())  # type: ignore[operator]
+    right = bool(((ones @ ones).asnumpy() == 64.0).all())
     sys.stdout.write(f"MindSpore version:  {MINDSPORE_VERSION} (Jumar {VERSION})\n")
     if not right:
         raise RuntimeError("run_check: a product of matrices came out wrong: this is our bug")
