@@ -10,11 +10,12 @@ from typing import Any
 
 from jumar import operators as o
 from jumar.frontend import dtype as types
+from jumar.frontend.recorder import is_capturing
 from jumar.ops import arithmetic as a
 from jumar.ops import movement as s
 from jumar.ops import ordering, places
 from jumar.ops import reduction as r
-from jumar.ops.operands import I64, Tensor, apply, as_tensor, cast, floating, numpy_dtype
+from jumar.ops.operands import I64, Tensor, apply, as_tensor, cast, floating, numpy_dtype, wrap
 
 
 def moe_token_permute(tokens: Any, indices: Any, num_out_tokens: int | None = None, padded_mode: bool = False) -> tuple[Tensor, Tensor]:
@@ -46,13 +47,20 @@ def moe_token_unpermute(
 
 
 def ctc_losses(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, zero_infinity: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The loss of each sequence, and the logarithms of the ways to each state."""
+    """The loss of each sequence, and the logarithms of the ways to each state [n, t, states]."""
     x = floating(log_probs)
-    lengths = [cast(as_tensor(v), I64) for v in (targets, input_lengths, target_lengths)]
-    loss, ways, _ = apply(o.CtcLoss(int(blank)), x, *lengths)
-    return (a.where(a.isinf(loss), 0.0, loss) if zero_infinity else loss), ways
+    labels, frames, lengths = (cast(as_tensor(v), I64) for v in (targets, input_lengths, target_lengths))
+    loss: Tensor = apply(o.CtcLoss(int(blank)), x, labels, frames, lengths)
+    return a.where(a.isinf(loss), 0.0, loss) if zero_infinity else loss, _ways(x, labels, int(blank))
+
+
+def _ways(log_p: Tensor, labels: Tensor, blank: int) -> Any:
+    """The ways to each state; None in a capture, which would have to hand the values to NumPy for them."""
+    if is_capturing():
+        return None
+    return wrap(o.ctc_ways(log_p.array, labels.array, blank).swapaxes(0, 1).astype(numpy_dtype(log_p)))
 
 
 def ctc_loss(
@@ -63,8 +71,8 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """The CTC loss (mean: over target lengths, then samples), and the logarithms of the ways to each state."""
+) -> tuple[Tensor, Any]:
+    """The CTC loss (mean: over target lengths, then samples), and the logarithms of the ways to each state (None in a capture)."""
     loss, ways = ctc_losses(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)
     if reduction == "sum":
         return r.sum(loss), ways
