@@ -293,3 +293,39 @@ def test_duplicate_names_are_found_when_asked_for() -> None:
 def test_a_misspelt_layer_is_put_right() -> None:
     with pytest.raises(AttributeError, match="did you mean"):
         _ = nn.Conv2D
+
+
+def test_to_changes_the_type_of_floats() -> None:
+    cell = nn.SequentialCell(nn.Dense(2, 2))
+    cell.register_buffer("b", Tensor([1.0]))
+    cell.register_buffer("i", Tensor([1]))
+    assert cell.to(types.float16) is cell
+    assert [t.dtype for t in (*cell.get_parameters(), *cell.buffers())] == [types.float16] * 3 + [types.int64]
+
+
+def test_captured_cells_notice_hooks_types_and_children() -> None:
+    before = context.MODE
+    context.set_context(mode=context.GRAPH_MODE)
+    try:
+
+        class Net(nn.Cell):
+            def __init__(self) -> None:
+                super().__init__()
+                self.act = nn.ReLU()
+                self.k = 1.0
+
+            def construct(self, x: Any) -> Any:
+                return self.act(x) * self.k
+
+        net, x = Net(), Tensor([2.0])
+        assert net(x).asnumpy().tolist() == [2.0]
+        handle = net.register_forward_hook(lambda c, inputs, output: output * 10)
+        assert net(x).asnumpy().tolist() == [20.0]
+        handle.remove()
+        net.k = 3.0
+        assert net(x).asnumpy().tolist() == [6.0]
+        net.act = nn.HShrink(5.0)
+        assert net(x).asnumpy().tolist() == [0.0]
+        assert net.to_float(types.float16)(x).dtype is types.float16
+    finally:
+        context.set_context(mode=before)

@@ -317,6 +317,25 @@ class Cell(State):
         """The cell itself: there is one device."""
         return self
 
+    def to(self: _Self, *args: Any, **kwargs: Any) -> _Self:
+        """Floating parameters and buffers in another element type.   args: a dtype, a Tensor of it, or the name of this device."""
+        wanted: Any = kwargs.get("dtype")
+        for arg in args:
+            if isinstance(arg, Type | Tensor):
+                wanted = arg.dtype if isinstance(arg, Tensor) else arg
+            elif isinstance(arg, str) and arg.split(":")[0].lower() != "cpu":
+                raise ValueError(f"Cell.to: device must be 'CPU', got {arg!r}")
+        if wanted is not None:
+            kind = types.as_type(wanted)
+            for _, cell in self.cells_and_names():
+                for param in cell._params.values():
+                    if param is not None and param.dtype.is_floating_point:
+                        param.set_dtype(kind)
+                for name, buffer in list(cell._buffers.items()):
+                    if buffer is not None and buffer.dtype.is_floating_point:
+                        cell._buffers[name] = cast(buffer, kind)
+        return self
+
     def remove_redundant_parameters(self) -> list[str]:
         """Nothing is redundant on one device."""
         return []
@@ -338,6 +357,18 @@ class Cell(State):
         self._details["pipeline_stage"] = value
         for param in self.trainable_params():
             param.add_pipeline_stage(value)
+
+    @property
+    def pipeline_segment(self) -> int:
+        """The segment of a stage that runs the cell; unset until it is set."""
+        try:
+            return self._details["pipeline_segment"]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'pipeline_segment'.") from None
+
+    @pipeline_segment.setter
+    def pipeline_segment(self, value: int) -> None:
+        self._details["pipeline_segment"] = value
 
     @property
     def create_time(self) -> int:

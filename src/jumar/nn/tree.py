@@ -42,18 +42,15 @@ class Tree:
     # ------------------------------------------------------------------ attributes
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
-        try:
-            found = state["_params"].get(name, _NOTHING)
-            if found is not _NOTHING:
+        params = state.get("_params")
+        if params is not None:
+            if name in params:
+                found = params[name]
                 return self._precise(found) if MIXED[0] and found is not None else found
-            found = state["_cells"].get(name, _NOTHING)
-            if found is not _NOTHING:
-                return found
-            found = state["_buffers"].get(name, _NOTHING)
-            if found is not _NOTHING:
-                return found
-        except KeyError:
-            pass
+            if name in state["_cells"]:
+                return state["_cells"][name]
+            if name in state["_buffers"]:
+                return state["_buffers"][name]
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
 
     def _precise(self, param: Parameter) -> Tensor:

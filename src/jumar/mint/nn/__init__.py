@@ -102,6 +102,8 @@ def __getattr__(name: str) -> Any:
     """`functional`, and an error that helps."""
     if name in ("functional", "layer"):
         return importlib.import_module(f"jumar.mint.nn.{name}")
+    if name == "cross_entropy":
+        return importlib.import_module("jumar.mint.nn.functional").cross_entropy
     from jumar.base import nearest  # noqa: PLC0415  (only a misspelt name pays for it)
 
     hint = nearest(name, __all__)

@@ -46,6 +46,9 @@ class LossBase(Cell):
         raise NotImplementedError(f"{type(self).__name__}: construct must be defined")
 
 
+_Loss = LossBase
+
+
 def _same_shape(owner: str, a: Tensor, b: Tensor) -> None:
     if tuple(a.shape) != tuple(b.shape):
         raise ValueError(f"For '{owner}', the shapes must be equal, but got {tuple(a.shape)} and {tuple(b.shape)}.")
