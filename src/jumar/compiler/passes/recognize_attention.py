@@ -13,7 +13,7 @@ import numpy as np
 from jumar.base import Array
 from jumar.compiler.match import either, number, with_constant
 from jumar.compiler.passes.fold import fold_node
-from jumar.compiler.rules import Table, rule
+from jumar.compiler.rules import Alone, Table, user_rule
 from jumar.ir import Node, apply
 from jumar.operators import Add, Attention, Identity, MatMul, Mul, Not, Reshape, Select, Softmax, Transpose
 
@@ -30,13 +30,19 @@ class _Scores:
     mask: Node | None
 
 
-@rule(ATTENTION, MatMul)
-def attention(node: Node) -> Node | None:
+@user_rule(ATTENTION, MatMul)
+def attention(node: Node, alone: Alone) -> Node | None:
     """softmax(q k^T * scale + mask) v -> attention"""
     weights, v = node.inputs
     while isinstance(weights.op, Identity):
         (weights,) = weights.inputs
-    if not isinstance(weights.op, Softmax) or weights.op.axis % weights.rank != weights.rank - 1 or not node.dtype.is_float:
+    # weights that others read too (a backward pass) are in memory anyway: with attention scores would be computed twice
+    if (
+        not isinstance(weights.op, Softmax)
+        or not alone(weights)
+        or weights.op.axis % weights.rank != weights.rank - 1
+        or not node.dtype.is_float
+    ):
         return None
     found = _scores(weights.inputs[0])
     if found is None:
