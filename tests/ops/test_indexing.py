@@ -98,7 +98,7 @@ def _space(tensors: bool) -> dict[str, Any]:
     """Names of the statements, as tensors or as arrays."""
     make: Any = Tensor if tensors else np.array
     return {
-        "x": make(X), "t": (lambda v: Tensor(v)) if tensors else np.array, "mask": make(MASK), "rows": make(ROWS), "np_index": np.array([1, 0]),
+        "x": make(X), "t": make, "mask": make(MASK), "rows": make(ROWS), "np_index": np.array([1, 0]),
         "mask2": make(X > 10), "v": make(np.array([1, 2, 3, 4], np.float32)), "w": make(np.array([[1, 2], [3, 4]], np.float32)),
     }  # fmt: skip
 

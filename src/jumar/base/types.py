@@ -97,6 +97,8 @@ def dtype_of(value: npt.DTypeLike) -> DType:
     >>> dtype_of(np.float32)
     f32
     """
+    if isinstance(value, np.dtype) and (known := _FROM_NUMPY.get(value)) is not None:
+        return known
     found = np.dtype(value)
     if found.kind in "USTO":
         return str_

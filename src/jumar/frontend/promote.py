@@ -14,7 +14,7 @@ import numpy as np
 
 from jumar.frontend.dtype import Type, as_type, of_numpy
 from jumar.frontend.engine import apply
-from jumar.frontend.tensor import Tensor, as_array, scalar, wrap
+from jumar.frontend.tensor import LOCAL, Tensor, as_array, scalar, wrap
 from jumar.operators import Cast
 
 _BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -63,16 +63,27 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 def numpy_dtype(x: Tensor) -> np.dtype[Any]:
     """The NumPy type of a tensor's elements, without computing it."""
     value = x._value
-    return value.dtype if value is not None else x._node.type.dtype.numpy  # type: ignore[union-attr, no-any-return]
+    return value.dtype if value is not None else x._node.type.dtype.numpy  # type: ignore[union-attr]
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """The tensor in another element type; itself where it has that already."""
     wanted = dtype if isinstance(dtype, np.dtype) else as_type(dtype).numpy
-    if numpy_dtype(x) == wanted:
+    own = numpy_dtype(x)
+    if own == wanted:
         return x
+    if LOCAL.recorder is None and _widens(own, wanted):
+        return wrap(x.array.astype(wanted))
     result: Tensor = apply(Cast(of_numpy(wanted).dtype, saturate=False), x)  # type: ignore[arg-type]
     return result
+
+
+@lru_cache(maxsize=4096)
+def _widens(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether NumPy's own conversion is the operator's: of numbers that neither overflow nor saturate."""
+    if wanted.kind in "iu":
+        return own.kind in "biu"
+    return wanted in (_F32, _F64) and own.kind in "biuf" and (own.kind != "f" or own.itemsize <= wanted.itemsize)
 
 
 def as_tensor(x: Any, dtype: Type | None = None) -> Tensor:
