@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from rivals import driver  # noqa: E402  (the folder of this script is no package)
+from rivals import driver
 
 ENGINES = ("jumar", "mindspore", "mindspore (synchronous)", "torch", "jax")
 ROWS = {
@@ -34,7 +34,9 @@ def main() -> None:
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--threads", default="1")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=200, help="calls of one sample; a turn has five samples (the MLP: a twentieth of the calls)")
+    parser.add_argument(
+        "--steps", type=int, default=200, help="calls of one sample; a turn has five samples (the MLP: a twentieth of the calls)"
+    )
     parser.add_argument("--python", action="append", default=[], metavar="PACKAGE=PATH")
     parser.add_argument("--out", type=Path, help="writes OUT.json and OUT.md")
     args = parser.parse_args()

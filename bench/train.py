@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from rivals import driver  # noqa: E402  (the folder of this script is no package)
-from rivals.task import ROWS, TASKS  # noqa: E402
+from rivals import driver
+from rivals.task import ROWS, TASKS
 
 ENGINES = ("jumar", "mindspore", "torch", "torch.compile", "jax")
 TOLERANCE = 0.02

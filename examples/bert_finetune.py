@@ -2,16 +2,16 @@
 
 Data: sentences made from a small grammar with negations ("the film was not boring" is praise), or --data FILE with lines
 `sentence<TAB>0|1`. The first phase writes the checkpoint that the second one starts from; --checkpoint FILE skips the first.
-    python bert_finetune.py [--pretrain 100] [--steps 100] [--mode graph|pynative] [--seed 1]
+    python bert_finetune.py [--pretrain 150] [--steps 100] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 import os
 import tempfile
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 PAD, CLS, MASK, UNKNOWN = 0, 1, 2, 3
@@ -151,7 +151,7 @@ def build(args, kind):
 
 def pretrain(args, tokens, path, rng):
     net = build(args, "pretrain").set_train()
-    step = nn.TrainOneStepCell(net, optimizer_for(net, 2e-3, args.pretrain))
+    step = nn.TrainOneStepCell(net, optimizer_for(net, 1e-3, args.pretrain))
     losses = []
     for i in range(args.pretrain):
         batch = tokens[rng.randint(0, len(tokens), args.batch)]
@@ -167,7 +167,7 @@ def pretrain(args, tokens, path, rng):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--pretrain", type=int, default=100)
+    parser.add_argument("--pretrain", type=int, default=150)
     parser.add_argument("--checkpoint", default="")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--width", type=int, default=64)
@@ -205,7 +205,7 @@ def main(argv=None):
         print(f"checkpoint loaded, {len(missing)} parameters missing, {len(unused)} unused")
 
     loss_fn = nn.CrossEntropyLoss()
-    step = nn.TrainOneStepCell(nn.WithLossCell(net, loss_fn), optimizer_for(net, 1e-3, args.steps))
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, loss_fn), optimizer_for(net, 5e-4, args.steps))
     step.set_train()
     start = time.time()
     for i in range(args.steps):

@@ -3,11 +3,11 @@
 Data: scikit-learn's digits (8x8), or --data FILE.npz with `images` [n, 8, 8] in 0..255.
     python gan_digits.py [--steps 1200] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 

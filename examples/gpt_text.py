@@ -3,19 +3,23 @@
 Data: --data FILE (any UTF-8 text) and --tune FILE for the second phase. Without them the texts are reports made by a small grammar.
     python gpt_text.py [--data FILE] [--steps 240] [--tune-steps 90] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import Normal, Zero, initializer
 
 WEATHER = ("in the morning the {0} lay {1} over the {2}", "by noon a {1} {0} came up the {2}", "all night the {0} was {1} on the {2}")
 VOYAGE = ("we rowed the {0} {1} past the {2}", "a {1} {0} waited below the {2}", "the {0} turned {1} at the {2}")
 WORDS = {
-    WEATHER: ("fog rain wind snow sun cloud".split(), "grey soft cold heavy bright still".split(), "valley harbour road forest field".split()),
+    WEATHER: (
+        "fog rain wind snow sun cloud".split(),
+        "grey soft cold heavy bright still".split(),
+        "valley harbour road forest field".split(),
+    ),
     VOYAGE: ("boat ferry raft barge".split(), "slowly swiftly alone laden".split(), "lighthouse bridge island mill".split()),
 }
 
@@ -165,14 +169,14 @@ def main(argv=None):
     args.vocabulary = len(args.numbers)
     net = build(args)
     print(f"{len(texts[0])} letters, {args.vocabulary} different; {sum(p.size for p in net.trainable_params())} weights")
-    losses = train(net, texts[0], args, args.steps, 6e-3, rng)
+    losses = train(net, texts[0], args, args.steps, 4e-3, rng)
     prompt = texts[0][:12]
     print(write(net, args, prompt))
 
     if args.tune_steps:
         add_lora(net)
         print(f"LoRA: {sum(p.size for p in net.trainable_params())} weights learn, the others stand still")
-        losses += train(net, texts[1], args, args.tune_steps, 2e-2, rng)
+        losses += train(net, texts[1], args, args.tune_steps, 1e-2, rng)
         print(write(net, args, texts[1][:8]))
     return losses
 

@@ -4,12 +4,12 @@ Data: scikit-learn's digits (1797 images of 8x8, scaled up to 32x32), or --data 
 Each image is moved by up to three pixels each time it is seen, else 1400 images are too few.
     python lenet_digits.py [--steps 900] [--mode graph|pynative] [--seed 1]
 """
-import argparse
 
-import numpy as np
+import argparse
 
 import mindspore as ms
 import mindspore.dataset as ds
+import numpy as np
 from mindspore import nn
 from mindspore.common.initializer import Normal
 from mindspore.train import Callback, LossMonitor, Model, TimeMonitor

@@ -3,12 +3,12 @@
 Data: words made of the syllables of two invented languages, or --data FILE with lines `word<TAB>0` or `word<TAB>1` (letters a to z).
     python lstm_text.py [--steps 200] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 SYLLABLES = (

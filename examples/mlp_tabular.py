@@ -3,11 +3,11 @@
 Data: 569 rows of 30 columns from scikit-learn, or --data FILE.csv whose last column is 0 or 1 (no header).
     python mlp_tabular.py [--steps 300] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn
 
 

@@ -5,16 +5,23 @@ ten kinds of coloured stripes with noise, enough to see the loss fall; the accur
     python resnet50_cifar10.py [--data FOLDER] [--steps 20] [--amp O2] [--loss-scale dynamic|fixed|none] [--mode graph|pynative] [--seed 1]
 MindSpore itself refuses a loss scale on the CPU: there give --loss-scale none.
 """
-import argparse
 
-import numpy as np
+import argparse
 
 import mindspore as ms
 import mindspore.dataset as ds
-import mindspore.dataset.vision as vision
+import numpy as np
 from mindspore import nn, ops
+from mindspore.dataset import vision
 from mindspore.train import (
-    Callback, CheckpointConfig, DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model, ModelCheckpoint, TimeMonitor,
+    Callback,
+    CheckpointConfig,
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossMonitor,
+    Model,
+    ModelCheckpoint,
+    TimeMonitor,
 )
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)

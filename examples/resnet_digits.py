@@ -3,12 +3,12 @@
 Data: digits of 8x8, scaled up to 16x16, or --data FILE.npz with `images` [n, h, w] in 0..255 and `labels` [n].
     python resnet_digits.py [--steps 120] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 

@@ -3,12 +3,12 @@
 Data: noisy images with shapes, drawn here, or --data FILE.npz with `images` [n, h, w] in 0..255 and `masks` [n, h, w] (0..3).
     python unet_segment.py [--steps 120] [--size 48] [--mode graph|pynative] [--seed 1]
 """
+
 import argparse
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 CLASSES = ("background", "disc", "square", "triangle")
@@ -49,12 +49,12 @@ class Twice(nn.Cell):
 
 
 class UNet(nn.Cell):
-    def __init__(self, width=16, depth=3, classes=len(CLASSES)):
+    def __init__(self, width=16, depth=3, classes=4):
         super().__init__()
         widths = [width * 2**i for i in range(depth + 1)]
         self.first = Twice(1, width)
         self.pool = nn.MaxPool2d(2, 2)
-        self.down = nn.CellList([Twice(a, b) for a, b in zip(widths, widths[1:])])
+        self.down = nn.CellList([Twice(a, b) for a, b in zip(widths[:-1], widths[1:])])
         self.up = nn.CellList([nn.Conv2dTranspose(b, a, 2, stride=2) for a, b in zip(widths[-2::-1], widths[:0:-1])])
         self.join = nn.CellList([Twice(2 * a, a) for a in widths[-2::-1]])
         self.last = nn.Conv2d(width, classes, 1, has_bias=True)
@@ -73,7 +73,7 @@ class UNet(nn.Cell):
 class SegmentLoss(nn.Cell):
     """Cross entropy plus one minus the Dice coefficient."""
 
-    def __init__(self, classes=len(CLASSES)):
+    def __init__(self, classes=4):
         super().__init__()
         self.classes = classes
         self.cross_entropy = nn.CrossEntropyLoss()
@@ -120,7 +120,9 @@ def main(argv=None):
             print(f"step {i + 1:4}  loss {losses[-1]:.4f}  {time.time() - start:.1f} s")
 
     net.set_train(False)
-    found = np.concatenate([net(Tensor(images[i : i + args.batch])).asnumpy().argmax(1) for i in range(0, test - args.batch + 1, args.batch)])
+    found = np.concatenate(
+        [net(Tensor(images[i : i + args.batch])).asnumpy().argmax(1) for i in range(0, test - args.batch + 1, args.batch)]
+    )
     masks = masks[: len(found)]
     for i, name in enumerate(CLASSES):
         both, either = ((found == i) & (masks == i)).sum(), ((found == i) | (masks == i)).sum()

@@ -5,12 +5,12 @@
 Data: images with coloured boxes drawn here, or --data FILE.npz with `images` [n, 3, s, s] in 0..255 and `boxes` [m, 6]
 (image, class, and centre x, centre y, width, height as parts of the image).
 """
+
 import argparse
 import time
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 ANCHORS = np.array([[[10, 13], [16, 30], [33, 23]], [[30, 61], [62, 45], [59, 119]], [[116, 90], [156, 198], [373, 326]]], np.float32)

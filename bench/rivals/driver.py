@@ -61,8 +61,7 @@ class Worker:
             stderr=(cache / f"stderr-{os.urandom(4).hex()}.txt").open("w"),
             text=True,
             cwd=cache,
-            env={**os.environ, **each, **caches, "GLOG_v": "3", **environment},
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+            env={**os.environ, **each, **caches, "BENCH_CORES": ",".join(map(str, cores)), "GLOG_v": "3", **environment},
         )
 
     def ask(self, **command: Any) -> dict[str, Any]:
@@ -241,7 +240,9 @@ def markdown(title: str, question: str, results: list[Result], rivals: Rivals, f
         lines.append(f"| {r.title} | {r.threads} | {' | '.join(cells)} | {' | '.join(ratios)} | {r.best} |")
     if any(r.agree for r in results):
         lines += ["", "## First step, memory, losses", ""]
-        lines += ["First step (compile included) with empty caches, then with those it left, in seconds; peak resident memory of the process; the largest relative"]
+        lines += [
+            "First step (compile included) with empty caches, then with those it left, in seconds; peak resident memory of the process; the largest relative"
+        ]
         lines += [f"difference of a loss from the reference's, from the same weights (agree: at most {tolerance:.0%}).", ""]
         lines += ["| row | threads | engine | cold s | cached s | peak MB | losses |", "|---|---|---|---|---|---|---|"]
         for r in results:

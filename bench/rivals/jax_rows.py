@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -147,7 +148,7 @@ def shapes(task: Task) -> dict[str, tuple[int, ...]]:
             if task.model == "lenet":
                 layer("conv1", 6, 1, 5, 5)
                 layer("conv2", 16, 6, 5, 5)
-            for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
+            for i, (a, b) in enumerate(pairwise(widths)):
                 layer(f"fc{i + 1}", b, a)
         case "lstm":
             layer("embedding", VOCABULARY["lstm"], LSTM_WIDTH, bias=False)
@@ -174,7 +175,14 @@ def shapes(task: Task) -> dict[str, tuple[int, ...]]:
             layer("places_embedding", t.length, w, bias=False)
             layer("norm", w)
             for i in range(t.layers):
-                for name, weight in {"norm1": (w,), "norm2": (w,), "qkv": (3 * w, w), "out": (w, w), "up": (4 * w, w), "down": (w, 4 * w)}.items():
+                for name, weight in {
+                    "norm1": (w,),
+                    "norm2": (w,),
+                    "qkv": (3 * w, w),
+                    "out": (w, w),
+                    "up": (4 * w, w),
+                    "down": (w, 4 * w),
+                }.items():
                     layer(f"layers.{i}.{name}", *weight)
             if task.model == "bert":
                 layer("pooler", w, w)
@@ -199,7 +207,12 @@ def train(engine: str, row: str) -> Callable[[int], float]:
     model = models.get(task.model) or partial(gpt if task.model == "gpt" else bert, transformer(task))
     params = {name: jnp.asarray(value(name, shape)) for name, shape in shapes(task).items()}
     zeros = {name: jnp.zeros_like(p) for name, p in params.items()}
-    state = (params, zeros, jax.tree.map(jnp.copy, zeros) if task.optimizer != "momentum" else {name: 0.0 for name in params}, jnp.float32(0))
+    state = (
+        params,
+        zeros,
+        jax.tree.map(jnp.copy, zeros) if task.optimizer != "momentum" else dict.fromkeys(params, 0.0),
+        jnp.float32(0),
+    )
 
     def forward(p: Arrays, x: Any, labels: Any) -> Any:
         logits = model(p, x)

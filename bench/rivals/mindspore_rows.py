@@ -192,7 +192,9 @@ def optimizer_of(task: Task, net: nn.Cell) -> nn.Cell:
             return nn.Adam(parameters, task.rate)
         case "momentum":
             return nn.Momentum(parameters, task.rate, 0.9)
-    from mindspore.experimental.optim import AdamW  # nn.AdamWeightDecay has no bias correction, mint.optim.AdamW no kernel on MindSpore's CPU
+    from mindspore.experimental.optim import (
+        AdamW,
+    )  # nn.AdamWeightDecay has no bias correction, mint.optim.AdamW no kernel on MindSpore's CPU
 
     return AdamW(parameters, lr=task.rate, weight_decay=0.01)
 
@@ -231,7 +233,7 @@ def eager(engine: str, row: str) -> Callable[[int], None]:
     once: Callable[[], object]
     match row:
         case "add":
-            once = lambda: (a + b).asnumpy()  # noqa: E731
+            once = lambda: (a + b).asnumpy()  # noqa: E731, PLW0108
         case "relu":
             once = lambda: ops.relu(a)  # noqa: E731
         case "index":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812  (as all PyTorch code has it)
 from torch import nn
 
 from rivals.task import LSTM_HIDDEN, LSTM_WIDTH, TASKS, VOCABULARY, Task, Transformer, transformer, value
@@ -200,7 +200,7 @@ def eager(engine: str, row: str) -> Callable[[int], None]:
     once: Callable[[], object]
     match row:
         case "add":
-            once = lambda: (a + b).numpy()  # noqa: E731
+            once = lambda: (a + b).numpy()  # noqa: E731, PLW0108
         case "relu":
             once = lambda: torch.relu(a)  # noqa: E731
         case "index":

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-MODULES = {"jumar": "mindspore_rows", "mindspore": "mindspore_rows", "torch": "torch_rows", "torch.compile": "torch_rows", "jax": "jax_rows"}
+MODULES = {
+    "jumar": "mindspore_rows",
+    "mindspore": "mindspore_rows",
+    "torch": "torch_rows",
+    "torch.compile": "torch_rows",
+    "jax": "jax_rows",
+}
 
 
 class Rival:
@@ -76,6 +82,7 @@ def engine_name(engine: str) -> str:
 
 def main() -> None:
     engine = sys.argv[1]
+    os.sched_setaffinity(0, [int(core) for core in os.environ["BENCH_CORES"].split(",")])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not get among the answers
     rival = Rival(engine)
