@@ -54,7 +54,7 @@ class UNet(nn.Cell):
         widths = [width * 2**i for i in range(depth + 1)]
         self.first = Twice(1, width)
         self.pool = nn.MaxPool2d(2, 2)
-        self.down = nn.CellList([Twice(a, b) for a, b in zip(widths[:-1], widths[1:])])
+        self.down = nn.CellList([Twice(widths[i], widths[i + 1]) for i in range(depth)])
         self.up = nn.CellList([nn.Conv2dTranspose(b, a, 2, stride=2) for a, b in zip(widths[-2::-1], widths[:0:-1])])
         self.join = nn.CellList([Twice(2 * a, a) for a in widths[-2::-1]])
         self.last = nn.Conv2d(width, classes, 1, has_bias=True)
