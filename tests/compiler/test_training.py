@@ -98,7 +98,10 @@ def step(model, x, optimiser):
             made = [add(mul(states[0], number(0.9)), g)]
             new.append((sub(p, mul(made[0], number(0.1))), *made))
         else:
-            made = [add(mul(states[0], number(0.9)), mul(g, number(0.1))), add(mul(states[1], number(0.99)), mul(Square()(g), number(0.01)))]
+            made = [
+                add(mul(states[0], number(0.9)), mul(g, number(0.1))),
+                add(mul(states[1], number(0.99)), mul(Square()(g), number(0.01))),
+            ]
             new.append((sub(p, Div()(mul(made[0], number(0.01)), add(Sqrt()(made[1]), number(1e-3)))), *made))
         kept.append((p, *states))
     params = (x, target, *(v for vs in kept for v in vs))

@@ -78,7 +78,7 @@ class Tool:
 
 
 def test_a_replaced_method_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    g = jit(lambda a: Tool.apply(a))
+    g = jit(lambda a: Tool.apply(a) * 1)
     assert first(g(Tensor(X))) == 2
     monkeypatch.setattr(Tool, "apply", staticmethod(lambda a: a + 2))
     assert first(g(Tensor(X))) == 3
@@ -134,10 +134,10 @@ def test_a_logger_that_is_silent_costs_nothing() -> None:
 
 
 def test_what_changes_at_each_call_is_replayed_in_the_end() -> None:
-    global OUTER
+    global OUTER  # noqa: PLW0603  (what is tested)
     OUTER = 0
     g = jit(lambda a: a * OUTER)
-    for OUTER in range(20):  # noqa: B007
+    for OUTER in range(20):
         assert first(g(Tensor(X))) == OUTER
     assert g.fact.captures < 12
 

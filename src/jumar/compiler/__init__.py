@@ -9,7 +9,7 @@ from jumar.compiler.plan import Life, Plan, plan
 from jumar.compiler.save import Saver, load_constants, load_graph
 from jumar.compiler.stages import STAGES, Pass, Stage, stages
 
-__all__ = ["gradients", 
+__all__ = [
     "STAGES", "Assembled", "Choice", "CompileReport", "Compiled", "Life", "Lowering", "Pass", "PassReport", "Plan", "Refusal", "Saver",
-    "Stage", "Work", "assemble", "compile", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
+    "Stage", "Work", "assemble", "compile", "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
 ]  # fmt: skip

@@ -220,7 +220,12 @@ class _Lowerer:
         made, works = self.made, self.made.works
         targets: dict[Block, Block] = {value: (graph.params[updates[o]], 0) for value, o in wanted.items()}
         touched = [touches(made, w) for w in works]
-        in_place = {(at, b) for at, t in enumerate(touched) for b, _, written in t if written and b in targets and _over(works[at], t, b, targets[b])}
+        in_place = {
+            (at, b)
+            for at, t in enumerate(touched)
+            for b, _, written in t
+            if written and b in targets and _over(works[at], t, b, targets[b])
+        }
         order = order_works([[(b, written) for b, _, written in t] for t in touched], targets, in_place)
         made.works = [works[i] for i in order.works]
         for value, o in wanted.items():

@@ -21,9 +21,9 @@ import numpy as np
 
 from jumar.base import Array, RuntimeFault, event
 from jumar.frontend.dtype import Type
+from jumar.frontend.engine import execute
 from jumar.frontend.explain import FACTS, Fact
 from jumar.frontend.guards import EPOCH, IS, Record, Watch, failing
-from jumar.frontend.engine import execute
 from jumar.frontend.recorder import Capture, Decision, HostCall, Piece, activated
 from jumar.frontend.segment import Segment
 from jumar.frontend.tensor import LOCAL, Tensor, element, wrap
@@ -223,9 +223,8 @@ class Captured:
 
     # ------------------------------------------------------------------ running Python
     def _trace(self, form: Form, args: Any, kwargs: Any, leaves: list[Tensor], why: str) -> Any:
-        if not FACTS or FACTS[-1] is not self.fact:
-            if self.fact not in FACTS:
-                FACTS.append(self.fact)
+        if not self.fact.captures:
+            FACTS.append(self.fact)
         if not form.replayed and len(form.entries) >= MAX_ENTRIES:
             form.replayed = f"changes at each call: {why}"
         elif not form.replayed and len(self.forms) > MAX_FORMS:
@@ -315,7 +314,9 @@ class Captured:
 
 def _pinned(leaves: Sequence[Tensor], watch: Watch) -> list[tuple[int, Tensor]]:
     """Arguments that the function also reaches by another way: those are looked up by identity."""
-    return [(i, t) for i, t in enumerate(leaves) if any(r[3] is t and not r[4].startswith("argument") for r, _ in watch.found if r[0] == IS)]
+    return [
+        (i, t) for i, t in enumerate(leaves) if any(r[3] is t and not r[4].startswith("argument") for r, _ in watch.found if r[0] == IS)
+    ]
 
 
 class _Path:
@@ -356,7 +357,7 @@ class _Path:
                     if not fresh:
                         return False
                     stage.source, stage.index, stage.kind = source, done.index, done.kind
-                value = (type(done.value), done.value)
+                value: Any = (type(done.value), done.value)
             else:
                 if fresh:
                     stage.steps.append(self.step(done))
@@ -557,7 +558,9 @@ def jit(function: Any = None, *, capture_mode: str = "ast", jit_level: str = "O0
     >>> double = jit(lambda x: x)
     """
     if function is None:
-        return functools.partial(jit, capture_mode=capture_mode, jit_level=jit_level, dynamic=dynamic, fullgraph=fullgraph, backend=backend, **options)
+        return functools.partial(
+            jit, capture_mode=capture_mode, jit_level=jit_level, dynamic=dynamic, fullgraph=fullgraph, backend=backend, **options
+        )
     if isinstance(function, Captured):
         return function
     return Captured(function)

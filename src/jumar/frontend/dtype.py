@@ -78,9 +78,7 @@ complex64, complex128 = _declare("Complex64", "c64", "Complex"), _declare("Compl
 string = _declare("String", "str", "String")
 qint4x2 = _declare("QInt4x2", "i4", "Int")
 # types of the graph language that client code names but never computes with
-type_none, tensor_type, tuple_type, list_type, function = (
-    Type(n, None, n) for n in ("TypeNone", "TensorType", "Tuple", "List", "Func")
-)
+type_none, tensor_type, tuple_type, list_type, function = (Type(n, None, n) for n in ("TypeNone", "TensorType", "Tuple", "List", "Func"))
 _ALL |= {t.name: t for t in (hifloat8, type_none, tensor_type, tuple_type, list_type, function)}
 # "a number of any size": MindSpore's generic types
 number, int_generic, float_generic = Type("Number", None, "Number"), Type("Int", None, "Int"), Type("Float", None, "Float")
@@ -96,7 +94,13 @@ NAMES: dict[str, Type] = {
 
 _FROM_DTYPE: dict[DType, Type] = {t.dtype: t for t in _ALL.values() if t.dtype is not None}
 _FROM_NUMPY: dict[np.dtype[Any], Type] = {t.dtype.numpy: t for t in _ALL.values() if t.dtype is not None and t.name != "String"}
-_FROM_PYTHON: dict[Any, Type] = {builtins.bool: bool_, builtins.int: int64, builtins.float: float32, builtins.complex: complex64, str: string}
+_FROM_PYTHON: dict[Any, Type] = {
+    builtins.bool: bool_,
+    builtins.int: int64,
+    builtins.float: float32,
+    builtins.complex: complex64,
+    str: string,
+}
 
 
 def of_dtype(dtype: DType) -> Type:

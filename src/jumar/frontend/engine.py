@@ -33,7 +33,7 @@ def apply(op: Op, *tensors: Tensor) -> Any:
     try:
         result = execute(op, [t.array for t in tensors])
     except StackError as error:
-        raise explained(error)
+        raise explained(error) from error.__cause__
     return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
 
 
@@ -96,7 +96,7 @@ def _is_small(op: Op, node: Node) -> bool:
 def _fresh(result: Array, arrays: Sequence[Array]) -> Array:
     """The result, copied where it is (a part of) an input's memory: writing into one tensor must not change another."""
     if any(result is a for a in arrays) or (result.base is not None and any(np.may_share_memory(result, a) for a in arrays)):
-        return result.copy()
+        return np.array(result)
     return result
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Fact:
-    """A captured function.   captures: times Python ran to record it; recaptures: why again; effects: why Python runs at each call (replays); seconds: of captures."""
+    """A captured function.
+
+    captures: times Python ran to record it; recaptures: why again; effects: why Python runs at each call (replays); seconds: of captures.
+    """
 
     function: str
     captures: int = 0

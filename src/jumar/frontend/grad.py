@@ -30,7 +30,8 @@ def value_and_grad(
     """A function that returns what `fn` returns and its gradients.
 
     grad_position: which arguments (None: none).   weights: a Parameter or several: gradients by them, in their order.   has_aux: only the first
-    result is differentiated.   sens_param: the last argument is the gradient that comes in.   Gradients: (by arguments, by weights), or the one that was asked for.
+    result is differentiated.   sens_param: the last argument is the gradient that comes in.
+    Gradients: (by arguments, by weights), or the one that was asked for.
     """
     wanted = _Wanted(_positions(grad_position), grad_position, weights, has_aux, return_ids, sens_param)
     if not callable(fn):
@@ -111,7 +112,9 @@ class _Differentiated:
         outputs = tensors_in(result[0] if wanted.has_aux else result)
         nodes = [n for n in map(recorder.node_of, outputs) if n.dtype.is_float or n.dtype.kind == "c"]
         if not nodes:
-            raise TypeError(f"grad: the function must return a tensor of floats to be differentiated, got {[str(t.dtype) for t in outputs]}")
+            raise TypeError(
+                f"grad: the function must return a tensor of floats to be differentiated, got {[str(t.dtype) for t in outputs]}"
+            )
         wrt = [recorder.node_of(t) for _, leaves in by_input for t in leaves] + weight_nodes
         found = iter(differentiate(recorder, nodes, wrt, seed))
         of_inputs = [_like(args[p], leaves, [next(found) for _ in leaves]) for p, leaves in by_input]
@@ -125,7 +128,7 @@ class _Differentiated:
         wanted = self.wanted
         if wanted.return_ids:
             of_inputs = [(p, g) for p, g in zip(wanted.positions, of_inputs, strict=True)]
-            weights: Any = tuple((w.name, g) for w, g in zip(wanted.weights, of_weights, strict=True))  # type: ignore[attr-defined]
+            weights: Any = tuple((w.name, g) for w, g in zip(wanted.weights, of_weights, strict=True))
         else:
             weights = of_weights
         weights = weights[0] if wanted.single_weight else weights
@@ -379,7 +382,9 @@ def jvp(fn: Any, inputs: Any, v: Any, has_aux: bool = False) -> Any:
         found = pulled(*points, seeds if len(seeds) > 1 else seeds[0])
         return tuple(tensors_in(found[0] if has_aux else found))
 
-    pushed = _Differentiated(linear, _Wanted(tuple(range(len(dummies))), tuple(range(len(dummies))), None, False, False, True), with_value=False)
+    pushed = _Differentiated(
+        linear, _Wanted(tuple(range(len(dummies))), tuple(range(len(dummies))), None, False, False, True), with_value=False
+    )
     tangents = pushed(*dummies, tuple(along))
     changed = refilled(shown, list(tangents))
     return (shown, changed, aux) if has_aux else (shown, changed)
@@ -453,7 +458,7 @@ def _picked(arg: Any, axis: Any, i: int) -> Any:
         return type(arg)([_picked(a, x, i) for a, x in zip(arg, axes, strict=True)])
     if axis is None or not isinstance(arg, Tensor):
         return arg
-    return arg[(slice(None),) * (axis % arg.ndim) + (i,)]  # type: ignore[index]
+    return arg[(slice(None),) * (axis % arg.ndim) + (i,)]
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
@@ -475,7 +480,9 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
                 return found[1]
         elif isinstance(found, tuple | list):
             stack += found
-    raise ImportFault(f"get_grad: gradient of {wanted!r} must be among those given", hint="ask for it with return_ids=True", code="gradient-missing")
+    raise ImportFault(
+        f"get_grad: gradient of {wanted!r} must be among those given", hint="ask for it with return_ids=True", code="gradient-missing"
+    )
 
 
 class GradOperation:
@@ -497,4 +504,3 @@ class GradOperation:
             return found(*args)
 
         return run
-

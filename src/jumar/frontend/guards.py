@@ -32,7 +32,24 @@ EPOCH = [0]  # how many changes of attributes of cells there have been
 IS, EQUAL, LENGTH, CONTENT, ABSENT = range(5)
 Record = tuple[int, Any, Any, Any, str]
 _MISSING = object()
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), Type, DType, TensorType, Enum, slice, range, np.generic, np.dtype, type(Ellipsis))
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    Type,
+    DType,
+    TensorType,
+    Enum,
+    slice,
+    range,
+    np.generic,
+    np.dtype,
+    type(Ellipsis),
+)
 _MAX_ITEMS = 4096
 _MAX_NBYTES = 1 << 16
 _STDLIB = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib")})
@@ -41,8 +58,10 @@ _KINDS: dict[Any, str] = {}
 _EFFECTS = {builtins.print, builtins.input, builtins.open}
 _EFFECT_OWNERS = ("random", "numpy.random", "_random", "_socket", "socket", "subprocess", "time", "posix", "nt")
 _EFFECT_NAMES = {"now", "today", "utcnow", "urandom"}  # of classes in C, such as datetime
-_READS_ENVIRONMENT = {f.__code__ for f in (os.getenv, type(os.environ).__getitem__, type(os.environ).__contains__, type(os.environ).__iter__)  # type: ignore[attr-defined]
-                      if hasattr(f, "__code__")}  # fmt: skip
+_ENVIRON: Any = type(os.environ)
+_READS_ENVIRONMENT = {
+    f.__code__ for f in (os.getenv, _ENVIRON.__getitem__, _ENVIRON.__contains__, _ENVIRON.__iter__) if hasattr(f, "__code__")
+}
 
 
 def kind_of(code: Any) -> str:
@@ -204,7 +223,7 @@ class Watch:
                 content = cell.cell_contents
             except ValueError:  # not filled yet
                 continue
-            self.read(Box(lambda cell=cell: cell.cell_contents), None, content, f"{free} in {label}", "", depth + 1)
+            self.read(Box(partial(getattr, cell, "cell_contents")), None, content, f"{free} in {label}", "", depth + 1)
         for i, default in enumerate(value.__defaults__ or ()):
             if not isinstance(default, _PLAIN):
                 self.follow(default, f"default {i} of {label}", "", depth + 1)
@@ -241,7 +260,7 @@ class Watch:
             self.objects.append((attributes, type(value), label, self.found))
         for k in getattr(type(value), "__slots__", ()):
             if isinstance(k, str) and k not in ("__dict__", "__weakref__") and hasattr(value, k):
-                self.read(Box(lambda value=value, k=k: getattr(value, k)), None, getattr(value, k), f"{label}.{k}", k, depth + 1)
+                self.read(Box(partial(getattr, value, k)), None, getattr(value, k), f"{label}.{k}", k, depth + 1)
         self.classes[id(type(value))] = type(value)
 
     # ------------------------------------------------------------------ the end
@@ -276,7 +295,7 @@ class Watch:
             if _is_library(base.__module__, None) or base.__module__.startswith("jumar."):
                 continue
             for name in self.names & vars(base).keys():
-                box = Box(lambda base=base, name=name: vars(base).get(name, _MISSING))
+                box = Box(partial(_attribute, base, name))
                 self.read(box, None, vars(base)[name], f"{base.__name__}.{name}")
 
 
@@ -287,9 +306,16 @@ def _state_of(generator: Any) -> bytes:
     return pickle.dumps(generator.get_state()) if hasattr(generator, "get_state") else b""
 
 
+def _attribute(owner: type, name: str) -> Any:
+    """An attribute of a class as it stands there."""
+    return vars(owner).get(name, _MISSING)
+
+
 def _is_library(name: str, file: str | None) -> bool:
     root = (name or "").partition(".")[0]
-    return root in sys.stdlib_module_names or root in _LIBRARIES or root in ("jumar", "builtins") or bool(file and file.startswith(_STDLIB) and "-packages" not in file)
+    if root in sys.stdlib_module_names or root in _LIBRARIES or root in ("jumar", "builtins"):
+        return True
+    return bool(file and file.startswith(_STDLIB) and "-packages" not in file)
 
 
 def _for_user(frame: pytypes.FrameType | None) -> bool:
@@ -348,5 +374,3 @@ def _same_content(box: Any, want: Any) -> bool:
     if isinstance(box, np.ndarray):
         return box.shape == want.shape and box.dtype == want.dtype and bool((box == want).all())
     return bool(box == want)
-
-

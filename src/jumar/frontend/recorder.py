@@ -1,6 +1,7 @@
 """Recorders: what is under way in a thread while operators are not simply run.
 
-In: operators on Tensors, and Python's demands for their values.  Out: nodes, and values when they are needed.
+In: operators on Tensors, and Python's demands for their values.  Out: nodes, and values when they are
+needed.
 `Tape` runs each operator at once and keeps its node, for gradients in PYNATIVE mode.  `Capture` only makes nodes; when Python needs a value, or at the end, all that
 Python can still reach is computed by one Program (segment.py), and what was done is noted in `log`, so that capture.py can do it again without Python.
 """
@@ -106,7 +107,7 @@ class Recorder:
         """Tensors of a node's results."""
         raise NotImplementedError
 
-    def compute(self, nodes: Sequence[Node]) -> Any:
+    def compute(self, nodes: Sequence[Node]) -> list[Tensor]:
         """Tensors of nodes that were made outside of `apply`, by gradients."""
         raise NotImplementedError
 
@@ -150,7 +151,7 @@ class Tape(Recorder):
         try:
             result = execute(op, [t.array for t in tensors])
         except StackError as error:
-            raise explained(error)
+            raise explained(error) from error.__cause__
         several = isinstance(result, tuple)
         if getattr(op, "data_dependent", False):
             fresh = tuple(self._fresh(r) for r in (result if several else (result,)))
@@ -227,7 +228,7 @@ class Capture(Recorder):
         try:
             node = apply_node(op, *map(self.node_of, tensors), loc=user_loc())
         except StackError as error:
-            raise explained(error)
+            raise explained(error) from error.__cause__
         return self.results(node)
 
     def results(self, node: Node) -> Any:
@@ -327,7 +328,7 @@ class Capture(Recorder):
         """Computes all pending tensors that Python can reach.   final: parameters that were assigned to are written in place."""
         live = self.live()
         # last made first: gradients of the last layers come first, so that what the forward pass kept for them is free early
-        wanted = list(dict.fromkeys(t._node for t in reversed(live) if t._node not in self.known))
+        wanted = list(dict.fromkeys(t._node for t in reversed(live) if t._node is not None and t._node not in self.known))
         if wanted:
             self._run(wanted, self._updates(wanted) if final else {})
         owned: set[Node] = set()
@@ -393,5 +394,3 @@ def paused() -> Iterator[None]:
 def is_capturing() -> bool:
     """Whether a GRAPH capture is under way."""
     return isinstance(LOCAL.recorder, Capture)
-
-

@@ -315,10 +315,7 @@ def as_array(data: Any, dtype: Type | None = None) -> Array:
         return _from_sequence(data, dtype)
     if hasattr(data, "__array__"):
         return np.array(data, dtype=None if dtype is None else dtype.numpy)
-    raise TypeError(
-        "Tensor: input_data must be a Tensor, a number, a list, a tuple or a NumPy array, "
-        f"got {type(data).__name__}"
-    )
+    raise TypeError(f"Tensor: input_data must be a Tensor, a number, a list, a tuple or a NumPy array, got {type(data).__name__}")
 
 
 def _from_sequence(data: Any, dtype: Type | None) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,11 +19,14 @@ _HOME = str(Path(__file__).parents[1]) + "/"
 _OURS: dict[Any, bool] = {}
 _LOCS: dict[tuple[Any, int], Loc] = {}
 
+
 def is_ours(code: Any) -> bool:
     """Whether a code object belongs to this package."""
     found = _OURS.get(code)
     if found is None:
-        found = _OURS[code] = code.co_filename.startswith(_HOME) or code.co_filename.startswith("<frozen") or "functools.py" in code.co_filename
+        found = _OURS[code] = (
+            code.co_filename.startswith(_HOME) or code.co_filename.startswith("<frozen") or "functools.py" in code.co_filename
+        )
     return found
 
 
@@ -89,6 +92,6 @@ def cell_path() -> str:
     if not calls:
         return ""
     names = [type(calls[0]).__name__]
-    for parent, child in zip(calls, calls[1:], strict=False):
+    for parent, child in pairwise(calls):
         names.append(next((n for n, c in parent.name_cells().items() if c is child), type(child).__name__))
     return ".".join(names)

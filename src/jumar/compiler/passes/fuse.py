@@ -257,7 +257,9 @@ class Groups:
                 missing = [i for m in members for i in m.inputs if i not in members and i not in new]
                 if missing:
                     if id(unit or at) in waiting:
-                        raise CompileError(f"fuse: groups must not wait for each other, got {at.op}: this is our bug", loc=at.loc, code="our-bug")
+                        raise CompileError(
+                            f"fuse: groups must not wait for each other, got {at.op}: this is our bug", loc=at.loc, code="our-bug"
+                        )
                     waiting.add(id(unit or at))
                     todo += sorted(missing, key=self.place.__getitem__, reverse=True)
                     continue

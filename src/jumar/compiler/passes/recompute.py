@@ -48,7 +48,12 @@ class Recompute:
         found: dict[Node, tuple[int, frozenset[Node]]] = {}
         for node in graph.nodes:
             readers = users[node]
-            if not isinstance(node.op, Elementwise) or node in outputs or node.op.name in COSTLY or not 2 <= len(readers) <= self.max_readers:
+            if (
+                not isinstance(node.op, Elementwise)
+                or node in outputs
+                or node.op.name in COSTLY
+                or not 2 <= len(readers) <= self.max_readers
+            ):
                 continue
             if node.type.nbytes < self.least_nbytes or not all(_takes_in(u, node) for u in readers):
                 continue
