@@ -120,6 +120,11 @@ def test_explain_speaks_after_an_error_too(tmp_path: Path) -> None:
     assert done.stderr.index("ValueError: x") < done.stderr.index("captured functions: 0")
 
 
+def test_explain_speaks_when_the_script_has_closed_its_stderr(tmp_path: Path) -> None:
+    done = jumar("run", "--explain", script(tmp_path, "import os, sys\nos.dup2(os.open(os.devnull, os.O_WRONLY), 2)\nsys.exit(0)\n"), cwd=tmp_path)
+    assert "captured functions: 0" in done.stderr
+
+
 def test_ctrl_c_stops_with_130(tmp_path: Path) -> None:
     path = script(tmp_path, "import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "jumar.tools", "run", str(path)]

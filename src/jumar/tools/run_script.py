@@ -56,6 +56,7 @@ def command(
         from jumar.context import force_mode  # noqa: PLC0415  (a script that never uses a context does not pay for it)
 
         force_mode(mode)
+    terminal = os.dup(2) if explain else -1  # the script may send its own stderr elsewhere before it ends
     sys.argv = [script, *arguments]
     begun_s = time.perf_counter()
     with recording() as record:
@@ -63,7 +64,8 @@ def command(
     if explain or explain_json is not None:
         found = Report(script, record, time.perf_counter() - begun_s)
         if explain:
-            click.echo(report_text(found), err=True)
+            sys.stderr.flush()
+            os.write(terminal, f"{report_text(found)}\n".encode())
         if explain_json is not None:
             write_json(document(found), explain_json)
     sys.exit(code)
