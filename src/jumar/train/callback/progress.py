@@ -5,11 +5,11 @@ In: moments of the loop.  Out: one line at the bottom of the terminal; what call
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from jumar.base import config
 from jumar.train.callback._callback import Callback, RunContext, loss_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class ProgressBar(Callback):
     """A bar on stderr, if that is a terminal; `Model.train` adds it.   JUMAR_PROGRESS=0 keeps it away."""
 
     def __init__(self) -> None:
-        self.shown = sys.stderr.isatty() and os.environ.get("JUMAR_PROGRESS", "1") != "0"
+        self.shown = sys.stderr.isatty() and config("progress")
         self._bar: Progress | None = None
         self._task: Any = None
         self._drawn = 0.0
