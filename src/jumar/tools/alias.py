@@ -43,7 +43,9 @@ class _Loader(importlib.abc.Loader):
 class Versions(importlib.abc.MetaPathFinder):
     """Answers `importlib.metadata.version("mindspore")`, by which packages look whether it is installed."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         return None
 
     @staticmethod
@@ -61,7 +63,9 @@ class Versions(importlib.abc.MetaPathFinder):
 class Finder(Versions):
     """Finds mindspore's modules among ours."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname != NAME and not fullname.startswith(f"{NAME}."):
             return None
         real = "jumar" + fullname.removeprefix(NAME)
