@@ -49,10 +49,11 @@ def drawn_lengths(shape: tuple[int, int, int, int]) -> list[Array | None]:
 
 
 @pytest.mark.parametrize("op", [Lstm, Gru, Rnn])
-@pytest.mark.parametrize("backward", [(False,), (True,), (False, True)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    "backward, dtype", [((False,), "float32"), ((False, True), "float32"), ((True,), "float64"), ((False, True), "float16")]
+)
 def test_what_is_kept_and_the_walk_back(op: type[Recurrent], backward: tuple[bool, ...], dtype: str) -> None:
-    for shape in SHAPES:
+    for shape in SHAPES if dtype == "float32" else SHAPES[1:4]:
         for lengths in drawn_lengths(shape):
             layer = op(lists(op, len(backward)), backward, kept=True)
             check(layer, *inputs(op, len(backward), shape, lengths, dtype, False), scale=4)
