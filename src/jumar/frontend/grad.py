@@ -418,10 +418,7 @@ def jacfwd(fn: Any, grad_position: Positions = 0, has_aux: bool = False) -> Any:
 
 
 def _stacked(parts: Sequence[Tensor]) -> Tensor:
-    from jumar.ops import stack  # noqa: PLC0415  (ops is made of this room)
-
-    result: Tensor = stack(list(parts), 0)
-    return result
+    return _joined(parts, 0)  # type: ignore[no-any-return]
 
 
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0, chunk_size: int | None = None) -> Any:
@@ -462,11 +459,9 @@ def _picked(arg: Any, axis: Any, i: int) -> Any:
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
-    from jumar.ops import stack  # noqa: PLC0415  (ops is made of this room)
+    from jumar import ops  # noqa: PLC0415  (ops is made of this room)
 
-    if not isinstance(parts[0], Tensor):
-        return wrap(np.array(parts))
-    return stack(list(parts), axis)
+    return ops.stack(list(parts), axis) if isinstance(parts[0], Tensor) else wrap(np.array(parts))
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:

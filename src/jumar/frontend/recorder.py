@@ -1,9 +1,8 @@
 """Recorders: what is under way in a thread while operators are not simply run.
 
-In: operators on Tensors, and Python's demands for their values.  Out: nodes, and values when they are
-needed.
-`Tape` runs each operator at once and keeps its node, for gradients in PYNATIVE mode.  `Capture` only makes nodes; when Python needs a value, or at the end, all that
-Python can still reach is computed by one Program (segment.py), and what was done is noted in `log`, so that capture.py can do it again without Python.
+In: operators on Tensors, and Python's demands for their values.  Out: nodes, and values when they are needed.
+`Tape` runs each operator at once and keeps its node, for gradients in PYNATIVE mode.  `Capture` only makes nodes; when Python needs a value,
+or at the end, all that Python can still reach is computed by one Program (segment.py), and what was done is noted in `log`, so that capture.py can do it again without Python.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jumar import ops
+from jumar import log, ops
+from jumar.base import config
 from jumar.frontend import dtype as types
 from jumar.frontend.parameter import Parameter, ParameterTuple
 from jumar.frontend.tensor import Tensor
@@ -54,7 +55,11 @@ class SGD(Optimizer):
 
 
 class Momentum(Optimizer):
-    """v = momentum v + g; p -= rate v.   use_nesterov: p -= rate (g + momentum v)."""
+    """v = momentum v + g; p -= rate v.
+
+    use_nesterov is documented as p -= rate (g + momentum v), which MindSpore 2.10's CPU kernel does not do: it ignores the flag, and so do we, and
+    say so, unless the setting `momentum_nesterov` is on.
+    """
 
     @opt_init_args_register
     def __init__(
@@ -68,6 +73,9 @@ class Momentum(Optimizer):
         self.momentum = Parameter(Tensor(_number("Momentum", "momentum", momentum, 0.0), types.float32), name="momentum")
         self.params = self.parameters
         self.use_nesterov = use_nesterov
+        self._nesterov = use_nesterov and bool(config("momentum_nesterov"))
+        if use_nesterov and not self._nesterov:
+            log.warning("Momentum: use_nesterov changes nothing, as in MindSpore 2.10 on the CPU; JUMAR_MOMENTUM_NESTEROV=1 makes it what is documented")
         self.moments = zeros_like(self.parameters, "moments")
 
     def construct(self, gradients: Any) -> Any:
@@ -77,7 +85,7 @@ class Momentum(Optimizer):
             g = wide(g)
             v = moment * self.momentum + g
             update(moment, v)
-            step = g + v * self.momentum if self.use_nesterov else v
+            step = g + v * self.momentum if self._nesterov else v
             done.append(update(p, wide(p) - step * rate))
         return tuple(done)
 
