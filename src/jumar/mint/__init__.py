@@ -163,6 +163,8 @@ del linalg
 
 
 def __getattr__(name: str) -> Any:
+    if name == "functional":  # MindSpore shows the functions of ops under this name
+        return importlib.import_module("jumar.ops.functional")
     if name in _ROOMS:
         return importlib.import_module(f"jumar.mint.{name}")
     raise missing("mint", name, __all__)
