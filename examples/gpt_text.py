@@ -144,6 +144,8 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--tune-steps", type=int, default=90)
+    parser.add_argument("--rate", type=float, default=4e-3)
+    parser.add_argument("--tune-rate", type=float, default=1e-2)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -169,14 +171,14 @@ def main(argv=None):
     args.vocabulary = len(args.numbers)
     net = build(args)
     print(f"{len(texts[0])} letters, {args.vocabulary} different; {sum(p.size for p in net.trainable_params())} weights")
-    losses = train(net, texts[0], args, args.steps, 4e-3, rng)
+    losses = train(net, texts[0], args, args.steps, args.rate, rng)
     prompt = texts[0][:12]
     print(write(net, args, prompt))
 
     if args.tune_steps:
         add_lora(net)
         print(f"LoRA: {sum(p.size for p in net.trainable_params())} weights learn, the others stand still")
-        losses += train(net, texts[1], args, args.tune_steps, 1e-2, rng)
+        losses += train(net, texts[1], args, args.tune_steps, args.tune_rate, rng)
         print(write(net, args, texts[1][:8]))
     return losses
 

@@ -262,3 +262,19 @@ def test_sources_that_are_missing_say_so_when_they_are_made():
         CocoDataset("folder", "file")
     with pytest.raises(AttributeError, match="NoSuchDataset"):
         ds.NoSuchDataset  # noqa: B018
+
+
+def test_the_size_of_an_iterable_is_asked_and_costs_no_pass():
+    class Counting:
+        passes = 0
+
+        def __len__(self):
+            return 4
+
+        def __iter__(self):
+            self.passes += 1
+            return iter([(self.passes * 10 + i,) for i in range(4)])
+
+    dataset = ds.GeneratorDataset(Counting(), ["a"], shuffle=False).batch(2)
+    assert dataset.get_dataset_size() == 2
+    assert rows(dataset) == [([10, 11],), ([12, 13],)]

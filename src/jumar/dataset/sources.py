@@ -213,7 +213,12 @@ class GeneratorDataset(SourceDataset):
     def known_size(self) -> int | None:
         if self.batch_sampler is not None:
             return len(list(self.batch_sampler))
-        return super().known_size() if self.random_access else None
+        if self.random_access:
+            return super().known_size()
+        if not hasattr(self.source, "__len__"):
+            return None
+        # asked, not counted: a walk would be one more pass over a source that may change with each
+        return min(len(self.source), self.num_samples or len(self.source))
 
     def is_shuffled(self) -> bool:
         return self.random_access and super().is_shuffled()
