@@ -147,17 +147,20 @@ class Tape(Recorder):
     """Runs operators at once and keeps their nodes."""
 
     def apply(self, op: Op, tensors: Sequence[Tensor]) -> Any:
+        whole = getattr(op, "whole", op)  # with what its gradient reads, so that it need not run again for that
         try:
-            result = execute(op, [t.array for t in tensors])
+            result = execute(whole, [t.array for t in tensors])
         except StackError as error:
             raise explained(error) from error.__cause__
         several = isinstance(result, tuple)
         if getattr(op, "data_dependent", False):
             fresh = tuple(self._fresh(r) for r in (result if several else (result,)))
             return fresh if several else fresh[0]
-        node = apply_node(op, *map(self.node_of, tensors), loc=user_loc())
+        node = apply_node(whole, *map(self.node_of, tensors), loc=user_loc())
         if several:
-            return tuple(self._result(node[i], r) for i, r in enumerate(result))
+            self.known[node] = result  # a gradient asks the node for its results anew
+            count = len(result) if whole is op else len(apply_node(op, *node.inputs).results)
+            return tuple(self._result(node[i], r) for i, r in enumerate(result[:count]))
         return self._result(node, result)
 
     def _fresh(self, value: Array) -> Tensor:
