@@ -101,18 +101,16 @@ class Parameter(Tensor):
     # ------------------------------------------------------------------ the value
     @property
     def data(self) -> Tensor:
-        """The value as a plain tensor that shares its memory."""
-        if LOCAL.recorder is not None:
-            return self
-        return wrap(self.array)
+        """The parameter itself."""
+        return self
 
     @data.setter
     def data(self, value: Any) -> None:
         self.set_data(value)
 
     def value(self) -> Tensor:
-        """The value as a plain tensor."""
-        return self.data
+        """The value as a plain tensor that shares its memory."""
+        return self if LOCAL.recorder is not None else wrap(self.array)
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Takes over a value; the element type stays the parameter's.   A value of another shape replaces the memory."""
