@@ -3,7 +3,7 @@
 In: files, arrays, Python objects.  Out: Tensors or arrays, row by row.  `dataset.py` has the stages' common part, `pipeline.py` the walk.
 """
 
-from jumar.dataset import config, text, transforms, vision
+from jumar.dataset import audio, config, text, transforms, vision
 from jumar.dataset.batching import BatchInfo
 from jumar.dataset.cache import DatasetCache
 from jumar.dataset.callback import CBRunParam, DSCallback, WaitedDSCallback
@@ -73,5 +73,5 @@ __all__ = [
     "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler", "Iterator", "KMnistDataset", "MindDataset", "MnistDataset",
     "NumpySlicesDataset", "PKSampler", "PaddedDataset", "Position", "RandomDataset", "RandomSampler", "Report", "RowFault", "Sampler", "Schema",
     "SequentialSampler", "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TextFileDataset", "WaitedDSCallback", "WeightedRandomSampler",
-    "WorkerLost", "config", "row_generator", "text", "transforms", "vision", "zip",
+    "WorkerLost", "audio", "config", "row_generator", "text", "transforms", "vision", "zip",
 ]  # fmt: skip
