@@ -24,9 +24,11 @@ _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge",
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """More elements around, in pairs from the last dimension on.   mode: constant, reflect, replicate, circular.
 
-    A negative number takes elements away.
+    A negative number takes elements away.   MindSpore up to 2.0 took a pair for each dimension, from the first on; clients still write that.
     """
     x = as_tensor(input_x)
+    if isinstance(padding, tuple | list) and padding and all(isinstance(p, tuple | list) for p in padding):
+        padding = [amount for pair in reversed(padding) for amount in pair]
     amounts = ints(padding)
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise ValueError(f"pad: padding must be pairs for at most {x.ndim} dimensions, got {padding}")
