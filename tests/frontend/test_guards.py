@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import jumar.ops  # noqa: F401  (arithmetic of tensors)
+from jumar import context, nn
 from jumar.frontend import Tensor
 from jumar.frontend.capture import jit
 
@@ -131,6 +132,18 @@ def test_a_logger_that_is_silent_costs_nothing() -> None:
     g = jit(lambda a: (log.debug("x"), a * 2)[1])
     assert [first(g(Tensor(X))) for _ in range(2)] == [2, 2]
     assert (g.fact.captures, g.fact.replays) == (1, 0)
+
+
+def test_a_cell_that_is_captured_again_does_not_read_its_own_captures() -> None:
+    net = nn.SequentialCell(nn.Dense(200, 200), nn.ReLU(), nn.Dense(200, 200), nn.ReLU())
+    context.set_context(mode=context.GRAPH_MODE)
+    try:
+        for rows in (400, 400, 400, 300):  # the second form meets what the first left in the cell
+            net(Tensor(np.ones((rows, 200), np.float32)))
+    finally:
+        context.set_context(mode=context.PYNATIVE_MODE)
+    fact = net.__dict__["_captured"].fact
+    assert (fact.captures, fact.replays, fact.effects) == (2, 0, [])
 
 
 def test_what_changes_at_each_call_is_replayed_in_the_end() -> None:

@@ -337,10 +337,10 @@ _INTERNALS: dict[type, frozenset[str]] = {}
 
 
 def cell_internals(kind: type) -> frozenset[str]:
-    """Names of the attributes that every cell has by itself."""
+    """Names of the attributes that every cell has, or may have, by itself."""
     base = next(c for c in kind.__mro__ if c.__name__ == "Cell" and c.__module__.startswith("jumar.nn"))
     if base not in _INTERNALS:
-        _INTERNALS[base] = frozenset(vars(base()))
+        _INTERNALS[base] = frozenset(vars(base())) | {"_captured"}  # what was captured of the cell before
     return _INTERNALS[base]
 
 
