@@ -33,13 +33,15 @@ def initial(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
 
-def fill(net):  # type: ignore[no-untyped-def]
-    """`net` with fixed weights."""
+def fill(net, perturb=0.0):  # type: ignore[no-untyped-def]
+    """`net` with fixed weights; with `perturb` each is off by about that part of itself."""
     import mindspore as ms
 
     for name, parameter in net.parameters_and_names():
         if "Float" in str(parameter.dtype):
-            parameter.set_data(ms.Tensor(initial(name, tuple(parameter.shape)), parameter.dtype))
+            array = initial(name, tuple(parameter.shape))
+            array = array * (1 + perturb * np.random.RandomState(5).standard_normal(array.shape))
+            parameter.set_data(ms.Tensor(array.astype(np.float32), parameter.dtype))
     return net
 
 
@@ -47,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("example")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--perturb", type=float, default=0.0, help="noise on the weights, relative: how far does rounding alone carry?")
     parser.epilog = "What follows -- are arguments of the example."
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args, given = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
@@ -56,7 +59,7 @@ def main() -> None:
     sys.modules[args.example] = module
     spec.loader.exec_module(module)
     made = module.build
-    module.build = lambda *given: fill(made(*given))
+    module.build = lambda *given: fill(made(*given), args.perturb)
     start = time.perf_counter()
     losses = module.main(given)
     import mindspore as ms
