@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +25,33 @@ from jumar.train.serialization import read_values
 HERE = Path(__file__).parent
 
 
-def run(script: str, folder: Path, *arguments: str, timeout_s: float | None = None) -> str | None:
-    """The digest that the script prints; None if it was killed before."""
+def run(script: str, folder: Path, *arguments: str, saves: int = 0, wait_s: float = 0.0) -> str | None:
+    """The digest that the script prints; None if it was killed before.   saves: it is killed after so many changes in its folder, and `wait_s`; 0: not at all."""
     folder.mkdir(exist_ok=True)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parents[1] / "src"), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(HERE / script), str(folder), *arguments], stdout=subprocess.PIPE, env=environment, text=True
-    )
-    try:
-        out, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+    ) as process:
+        before = seen(folder)
+        while saves and process.poll() is None:
+            time.sleep(0.002)
+            now = seen(folder)
+            saves -= now != before
+            before = now
+            if not saves:
+                time.sleep(wait_s)
+                process.kill()
+        out, _ = process.communicate()
+    if process.returncode == -signal.SIGKILL:
         return None
     assert process.returncode == 0
     return out.strip()
+
+
+def seen(folder: Path) -> list[tuple[str, int]]:
+    """What is in a folder, and since when."""
+    with os.scandir(folder) as entries:
+        return sorted((e.name, e.inode()) for e in entries)
 
 
 @pytest.mark.slow
@@ -49,7 +63,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_bits(tmp_path: Path, script:
     rng = random.Random(0)
     found, kills = None, 0
     while found is None:
-        found = run(script, tmp_path / "killed", *arguments, timeout_s=rng.uniform(1.0, 4.0) if kills < 4 else None)
+        found = run(script, tmp_path / "killed", *arguments, saves=rng.randint(1, 12) if kills < 4 else 0, wait_s=rng.uniform(0, 0.03))
         kills += found is None
     assert (kills, found) == (4, wanted)
     assert not [p for p in (tmp_path / "killed").iterdir() if p.name.endswith(".partial")][1:]
