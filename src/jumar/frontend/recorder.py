@@ -2,7 +2,8 @@
 
 In: operators on Tensors, and Python's demands for their values.  Out: nodes, and values when they are needed.
 `Tape` runs each operator at once and keeps its node, for gradients in PYNATIVE mode.  `Capture` only makes nodes; when Python needs a value,
-or at the end, all that Python can still reach is computed by one Program (segment.py), and what was done is noted in `log`, so that capture.py can do it again without Python.
+or at the end, all that Python can still reach is computed by one Program (segment.py), and what was done is noted in `log`, so that it can be
+done again without Python (path.py, tree.py).
 """
 
 from __future__ import annotations
