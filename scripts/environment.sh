@@ -49,7 +49,7 @@ install() {
         if [ "$wanted" = examples ]; then
             # the package asks for opencv-python, which needs libGL, and refuses Python 3.13 in its metadata only;
             # what it imports is listed here, and the package itself installed as it is
-            packages+=(opencv-python-headless pyclipper shapely pyyaml pillow six tqdm onnxruntime)
+            packages+=(opencv-python-headless pyclipper shapely pyyaml pillow six tqdm onnxruntime scikit-learn)
         else
             extras="$extras,$wanted"
         fi
