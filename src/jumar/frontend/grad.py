@@ -459,9 +459,9 @@ def _picked(arg: Any, axis: Any, i: int) -> Any:
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:
-    from jumar import ops  # noqa: PLC0415  (ops is made of this room)
+    from jumar.ops import movement  # noqa: PLC0415  (ops is made of this room)
 
-    return ops.stack(list(parts), axis) if isinstance(parts[0], Tensor) else wrap(np.array(parts))
+    return movement.stack(list(parts), axis) if isinstance(parts[0], Tensor) else wrap(np.array(parts))
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
