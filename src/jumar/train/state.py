@@ -62,6 +62,7 @@ class TrainState:
     def load(self, path: str) -> dict[str, Any]:
         """Puts everything back; all of it fits or nothing is touched.   -> the numbers"""
         values = read_values(path, crc_check=True)
+        sweep(os.path.dirname(os.path.abspath(path)))
         facts = _facts(path, values)
         slots = dict(self._slots())
         tensors = {n: v for n, v in values.items() if n != _FACTS and not isinstance(v, str)}
