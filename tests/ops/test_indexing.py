@@ -177,3 +177,30 @@ def test_gradients_flow_through_indices(text: str) -> None:
 
     assert ops.grad(loss)(Tensor(X)).asnumpy().tolist() == x.grad.numpy().tolist()
     assert jit(ops.grad(loss))(Tensor(X)).asnumpy().tolist() == x.grad.numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "as_tuple"),
+    [
+        ([slice(None), slice(1, 3)], (slice(None), slice(1, 3))),
+        ([..., 1], (..., 1)),
+        ([None, 1], (None, 1)),
+        ([[0, 1], [2, 0]], ([0, 1], [2, 0])),
+        ([[0, 1]], ([0, 1],)),
+        ([0, 1], np.array([0, 1])),
+    ],
+)
+def test_a_list_that_holds_more_than_numbers_is_a_tuple(index: Any, as_tuple: Any) -> None:
+    x = Tensor(X)
+    assert x[index].asnumpy().tolist() == X[as_tuple].tolist()
+    assert jit(lambda y: y[index])(x).asnumpy().tolist() == X[as_tuple].tolist()
+
+    def put(y: Tensor) -> Tensor:
+        z = y + 0
+        z[index] = -1
+        return z
+
+    expected = X.copy()
+    expected[as_tuple] = -1
+    assert put(x).asnumpy().tolist() == expected.tolist()
+    assert jit(put)(x).asnumpy().tolist() == expected.tolist()

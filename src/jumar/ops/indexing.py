@@ -23,6 +23,8 @@ from jumar.ops.operands import I64, Tensor, apply, as_tensor, cast, constant, ea
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]."""
+    if type(index) is list:
+        index = _listed(index)
     if eager():
         return wrap(np.asarray(x.array[_plain(index)]))
     if isinstance(index, Tensor) and numpy_dtype(index) == np.bool_ and index.ndim:
@@ -35,6 +37,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value; the value broadcasts and takes x's element type."""
+    if type(index) is list:
+        index = _listed(index)
     if eager():
         array = x.array
         if not array.flags.writeable:
@@ -60,6 +64,11 @@ def updated(x: Tensor, index: Any, value: Tensor) -> Tensor:
         value = s.reshape(value, value.shape[value.ndim - len(shape) :])
     value = s.broadcast_to(value, shape) if value.shape != shape else value
     return replaced(x, plan.regions, s.reshape(value, plan.region_shape))
+
+
+def _listed(index: list[Any]) -> Any:
+    """A list of plain numbers is an array of places; with slices, lists or tensors in it, it is what a tuple is."""
+    return index if all(isinstance(i, int | float | np.number | np.bool_) for i in index) else tuple(index)
 
 
 def _plain(index: Any) -> Any:

@@ -121,3 +121,23 @@ def test_a_padding_row_receives_no_gradient() -> None:
     assert not cell.weight.asnumpy()[1].any()
     d = grad(lambda i: cell(i).sum(), None, cell.weight)(Tensor([1, 2]))
     assert d.asnumpy().tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+
+
+def test_a_bias_that_is_taken_away_is_not_added() -> None:
+    cell = nn.LayerNorm(5)
+    expected = cell(Tensor(ROW)).asnumpy()
+    cell.bias.set_data(Tensor(np.ones(5, np.float32)))
+    cell.bias = None
+    assert np.array_equal(cell(Tensor(ROW)).asnumpy(), expected)
+
+
+def test_convolutions_show_mindspores_names_to_subclasses() -> None:
+    cell = nn.Conv2d(4, 6, (3, 2), padding=(1, 0))
+    direct = cell.conv2d(Tensor(X), cell.weight, cell.bias, cell.stride, cell.padding, cell.dilation, cell.groups)
+    assert np.array_equal(direct.asnumpy(), cell(Tensor(X)).asnumpy())
+    assert cell._reversed_padding == [0, 0, 1, 1]
+    assert nn.Conv2d(4, 6, (4, 3), padding="same")._reversed_padding == [1, 1, 1, 2]
+    transposed = nn.ConvTranspose2d(4, 3, 3, stride=2, output_padding=1)
+    args = (transposed.stride, transposed.padding, transposed.kernel_size, 2, transposed.dilation)
+    assert transposed._output_padding(Tensor(X), None, *args) == (1, 1)
+    assert transposed._output_padding(Tensor(X), (14, 11), *args) == (1, 0)

@@ -228,7 +228,9 @@ class LayerNormExt(Cell):
         op = LayerNormOp(input.ndim - len(shape), self.eps)
         if not self.elementwise_affine:
             return apply(op, input, ops.ones(shape, types.float32))  # type: ignore[no-any-return]
-        return apply(op, input, p["weight"], p["bias"]) if "bias" in p else apply(op, input, p["weight"])  # type: ignore[no-any-return]
+        if p.get("bias") is None:  # made without one, or taken away later
+            return apply(op, input, p["weight"])  # type: ignore[no-any-return]
+        return apply(op, input, p["weight"], p["bias"])  # type: ignore[no-any-return]
 
     def extend_repr(self) -> str:
         return f"normalized_shape={self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -18,6 +18,7 @@ from jumar.nn.cell import Cell
 from jumar.nn.layer.conv import to_type
 from jumar.nn.layer.sizes import is_int, same_pads, spread
 from jumar.operators import Conv, ConvTranspose
+from jumar.ops.convolution import torch_conv
 
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
@@ -66,6 +67,12 @@ class _Conv(Cell):
             bound = 1 / math.sqrt(_calculate_fan_in_and_fan_out(shape)[0])
             self.bias = Parameter(initializer(Uniform(bound), (out_channels,), kind), name="bias")
 
+    @property
+    def _reversed_padding(self) -> list[int]:
+        """Pairs of padding from the last dimension on, as `pad` takes them; MindSpore's name, read by subclasses."""
+        low, high = self._pads(tuple(d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel_size, strict=True)))
+        return [p for pair in zip(reversed(low), reversed(high), strict=True) for p in pair]
+
     def _pads(self, spatial: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.padding == "valid":
             return (0,) * self.rank, (0,) * self.rank
@@ -101,16 +108,20 @@ class Conv1d(_Conv):
     """Convolution over one dimension."""
 
     rank = 1
+    conv1d = staticmethod(torch_conv(1))  # MindSpore's name for the function of the cell, called by subclasses
 
 
 class Conv2d(_Conv):
     """Convolution over two dimensions."""
+
+    conv2d = staticmethod(torch_conv(2))
 
 
 class Conv3d(_Conv):
     """Convolution over three dimensions."""
 
     rank = 3
+    conv3d = staticmethod(torch_conv(3))
 
 
 class ConvTranspose2d(_Conv):
@@ -129,20 +140,27 @@ class ConvTranspose2d(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype)
         self.output_padding = spread("ConvTranspose2d", "output_padding", output_padding, 2, least=0)
 
+    def _output_padding(
+        self, input: Tensor, output_size: Any, stride: Any, padding: Any, kernel_size: Any, num_spatial_dims: int, dilation: Any
+    ) -> tuple[int, ...]:
+        """What the output has beyond its least size; MindSpore's method, called by subclasses."""
+        if output_size is None:
+            return tuple(self.output_padding)
+        least = [
+            (i - 1) * s - 2 * p + d * (k - 1) + 1
+            for i, s, p, d, k in zip(input.shape[-num_spatial_dims:], stride, padding, dilation, kernel_size, strict=True)
+        ]
+        extra = tuple(int(o) - m for o, m in zip(output_size[-num_spatial_dims:], least, strict=True))
+        if any(not 0 <= e < s for e, s in zip(extra, stride, strict=True)):
+            raise ValueError(
+                f"For 'ConvTranspose2d', the 'output_size' must be from {least} on, below one stride more, but got {output_size}."
+            )
+        return extra
+
     def construct(self, input: Tensor, output_size: Any = None) -> Tensor:
         single = input.ndim == 3
         x = ops.expand_dims(input, 0) if single else input
-        extra = self.output_padding
-        if output_size is not None:
-            least = [
-                (i - 1) * s - 2 * p + d * (k - 1) + 1
-                for i, s, p, d, k in zip(x.shape[2:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True)
-            ]
-            extra = tuple(int(o) - m for o, m in zip(output_size[-2:], least, strict=True))
-            if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
-                raise ValueError(
-                    f"For 'ConvTranspose2d', the 'output_size' must be from {least} on, below one stride more, but got {output_size}."
-                )
+        extra = self._output_padding(x, output_size, self.stride, self.padding, self.kernel_size, 2, self.dilation)
         op = ConvTranspose(self.stride, self.padding, self.padding, extra, self.dilation, self.groups)
         w, bias = to_type(self.weight, x), self.bias
         y = apply(op, x, w) if bias is None else apply(op, x, w, to_type(bias, x))
