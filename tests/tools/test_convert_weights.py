@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,13 @@ from jumar.base import ToolError
 from jumar.tools.convert_weights import command
 
 torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def alias_ends_with_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    for name in [n for n in sys.modules if n.partition(".")[0] == "mindspore"]:
+        monkeypatch.delitem(sys.modules, name)
 
 
 def make() -> nn.Cell:
@@ -42,6 +50,14 @@ def test_both_networks_compute_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     plain = CliRunner().invoke(command, ["a.pt", "b.safetensors"], catch_exceptions=False)
     assert "1.num_batches_tracked  left out   (not used by MindSpore)" in plain.output
     assert sorted(train.load_checkpoint("b.safetensors")) == sorted(train.load_checkpoint("a.ckpt"))
+
+
+def test_the_network_may_be_mindspore_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.save({"0.weight": torch.ones(3, 2), "0.bias": torch.ones(3)}, tmp_path / "a.pt")
+    (tmp_path / "their_models.py").write_text("from mindspore import nn\n\n\ndef make():\n    return nn.SequentialCell(nn.Dense(2, 3))\n")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["a.pt", "a.ckpt", "--net", "their_models:make"], catch_exceptions=False)
+    assert "2 of 2 tensors written to a.ckpt" in done.output
 
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import click
 
 from jumar.base import ToolError
 from jumar.frontend import wrap
+from jumar.tools.alias import as_mindspore
 from jumar.train import save_checkpoint
 from jumar.train.convert import Line, TorchFile, matched, read_values, renamed, values
 
@@ -71,6 +72,7 @@ def _network(name: str) -> Any:
     if not module or not factory:
         raise ToolError(f"convert-weights: --net must be MODULE:FACTORY, got {name!r}", code="convert-weights")
     sys.path.insert(0, os.getcwd())
+    as_mindspore()  # networks are MindSpore code
     try:
         make = getattr(importlib.import_module(module), factory)
     except (ImportError, AttributeError) as error:
