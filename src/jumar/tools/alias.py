@@ -118,9 +118,14 @@ def answer_versions() -> None:
         sys.meta_path.append(Versions())
 
 
+_EXTRAS = {"sklearn": "examples", "cv2": "vision", "PIL": "vision", "rapidocr_onnxruntime": "examples"}  # module: extra
+
+
 def missing(error: ModuleNotFoundError) -> str:
-    """A hint for a module of mindspore's that is not here; empty for any other."""
+    """A hint for a module of mindspore's that is not here, or one that an extra of ours brings; empty for any other."""
     name = error.name or ""
+    if extra := _EXTRAS.get(name.partition(".")[0]):
+        return f"pip install 'jumar[{extra}]' brings it"
     if name != NAME and not name.startswith(f"{NAME}."):
         return ""
     known: frozenset[str] = sys.modules["jumar"].ROOMS

@@ -69,7 +69,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version and stop.")
 def cli() -> None:
-    """A compiler stack for neural networks: ONNX in, own machine code out, every layer explained."""
+    """A compiler stack for neural networks: MindSpore scripts and ONNX models in, own machine code out, every layer explained."""
 
 
 def version() -> str:

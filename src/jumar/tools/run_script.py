@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 @click.command(
     "run",
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     short_help="Run a script that imports mindspore.",
 )
 @click.option("--mode", type=click.Choice(["graph", "pynative"]), help="Run in this mode, whatever the script sets.")
