@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import platform
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -46,8 +47,8 @@ class Code:
             raise RuntimeFault(f"link: object {key} must define one function, got {', '.join(found) or 'none'}", code="object-damaged")
         return next(iter(found.values()))
 
-    def __del__(self) -> None:
-        if not self.keep and self.base:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not self.keep and self.base and not finalizing():  # at the end of the process the memory goes anyway, and our modules are gone
             _libc().munmap(self.base, self.nbytes)
 
 
