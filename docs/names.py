@@ -6,6 +6,7 @@ In: names.csv (names that third-party packages use, with how often) and the pack
 from __future__ import annotations
 
 import csv
+import dis
 import importlib
 import warnings
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).with_name("names.csv")
-WORKS, PARTLY_WORKS, NOT_YET, GONE = "works", "partly", "not yet", "not in MindSpore 2.10"
+WORKS, PARTLY_WORKS, REFUSES, NOT_YET, GONE = "works", "partly", "refuses", "not yet", "not in MindSpore 2.10"
 
 # names that are there and do less than MindSpore's: what they do not do
 PARTLY = {
@@ -33,16 +34,8 @@ PARTLY = {
     "mindspore.Profiler": "spans and events of this stack; no counters of devices",
     "mindspore.profiler.Profiler": "spans and events of this stack; no counters of devices",
     "mindspore.profiler.profile": "spans and events of this stack; no counters of devices",
-    "mindspore.flops_collection": "raises: operations of a captured graph are not counted yet",
     "mindspore.get_ckpt_path_with_strategy": "checkpoints of one device",
-    "mindspore.transform_checkpoints": "raises: checkpoints of one device only",
-    "mindspore.transform_checkpoint_by_rank": "raises: checkpoints of one device only",
-    "mindspore.merge_pipeline_strategys": "raises: checkpoints of one device only",
-    "mindspore.rank_list_for_transform": "raises: checkpoints of one device only",
-    "mindspore.unified_safetensors": "raises: checkpoints of one device only",
-    "mindspore.load_distributed_checkpoint": "raises: checkpoints of one device only",
     "mindspore.mindio_preload": "always False: there is no MindIO",
-    "mindspore.set_mindio_server_info": "raises: there is no MindIO",
     "mindspore.hal.get_device_properties": "the CPU",
     "mindspore.runtime.set_memory": "a CPU has no pool; the level is kept",
 }
@@ -70,6 +63,8 @@ def rows() -> list[Row]:
 
 def _row(name: str, count: int, exists: bool) -> Row:
     if resolves(name):
+        if refuses(name):
+            return Row(name, count, REFUSES)
         return Row(name, count, PARTLY_WORKS, PARTLY[name]) if name in PARTLY else Row(name, count, WORKS)
     return Row(name, count, NOT_YET if exists else GONE)
 
@@ -104,6 +99,23 @@ def resolves(name: str) -> bool:
     return True
 
 
+def refuses(name: str) -> bool:
+    """Whether a name of the package is a function, or a class whose making is one, that can only raise.
+
+    >>> refuses("mindspore.train.export"), refuses("mindspore.nn.Dense")
+    (True, False)
+    """
+    first, *rest = name.split(".")
+    if first != "mindspore":  # methods that subclasses write
+        return False
+    found = _owner(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    call = found.__init__ if isinstance(found, type) else found
+    code = getattr(getattr(call, "__func__", call), "__code__", None)
+    return code is not None and not any(i.opname.startswith(("RETURN", "YIELD")) for i in dis.get_instructions(code))
+
+
 _OWNERS: dict[str, Any] = {}
 
 
@@ -127,17 +139,18 @@ def _owner(first: str) -> Any:
 def page(note: str) -> str:
     """names.md."""
     found = rows()
-    counts = {s: sum(r.state == s for r in found) for s in (WORKS, PARTLY_WORKS, NOT_YET, GONE)}
+    counts = {s: sum(r.state == s for r in found) for s in (WORKS, PARTLY_WORKS, REFUSES, NOT_YET, GONE)}
     lines = [
         "# Names of MindSpore's", "", note.strip(), "",
-        f"{len(found)} names that third-party packages use: {counts[WORKS]} work, {counts[PARTLY_WORKS]} partly, {counts[NOT_YET]} are not there yet; "
+        f"{len(found)} names that third-party packages use: {counts[WORKS]} work, {counts[PARTLY_WORKS]} partly, "
+        f"{counts[REFUSES]} are there and refuse with a reason when they are called, {counts[NOT_YET]} are not there yet; "
         f"MindSpore 2.10 has removed {counts[GONE]}.",
         "Whether a name is there is found by looking; whether it computes what MindSpore computes is what the tests of its room say. "
         "`Tensor.x`, `Parameter.x` and `Cell.x` are attributes of objects.", "",
         "The names were counted in mindcv, mindyolo, mindnlp, mindformers, mindocr, mindone and mindaudio (all Apache-2.0); names and numbers only.", "",
         "## Partly", "", "| name | uses | what it does not do |", "|---|---|---|",
         *(f"| `{r.name}` | {r.count} | {r.about} |" for r in found if r.state == PARTLY_WORKS),
-        "", "## Not yet", "", _list(found, NOT_YET), "", "## Works", "", _list(found, WORKS),
+        "", "## Refuse with a reason", "", _list(found, REFUSES), "", "## Not yet", "", _list(found, NOT_YET), "", "## Works", "", _list(found, WORKS),
         "", "## Gone from MindSpore 2.10", "", _list(found, GONE),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"

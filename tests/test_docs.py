@@ -77,7 +77,8 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_status_names_a_command_or_test_for_everything_that_works() -> None:
-    rows = [line for line in (ROOT / "docs" / "status.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
+    lines = (ROOT / "docs" / "status.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| capability |")]
     assert len(rows) > 10
     for row in rows:
         cells = [c.strip() for c in row.strip("|").split("|")]

@@ -22,7 +22,7 @@ _INSTEAD = {
     "ConvertNetUtils": "second-order training (THOR) is not there; train with the optimisers of nn",
     "ConvertModelUtils": "second-order training (THOR) is not there; train with the optimisers of nn",
     "SummaryLandscape": "it needs MindInsight, which ended with MindSpore 2.3",
-    "FlopsUtilizationCollector": "jumar's own profile counts operations: see `jumar run --profile`",
+    "FlopsUtilizationCollector": "`jumar run --explain` tells time and memory; operations of a training step are not counted yet",
     "TrainFaultTolerance": "use jumar.train.Resume, which goes on after a crash with the same bits",
     "OcclusionSensitivity": "evaluate the network on the picture with parts covered, in a loop of your own",
 }  # fmt: skip
