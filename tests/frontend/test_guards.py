@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import logging
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -156,3 +157,95 @@ def test_what_changes_at_each_call_is_replayed_in_the_end() -> None:
 
 
 OUTER = 0
+
+
+class Base:
+    size = 2
+
+
+class Derived(Base):
+    pass
+
+
+def test_an_attribute_that_is_shadowed_later_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    thing = Derived()
+    g = jit(lambda a: a * thing.size)
+    assert first(g(Tensor(X))) == 2
+    monkeypatch.setattr(Derived, "size", 4, raising=False)
+    assert first(g(Tensor(X))) == 4
+    monkeypatch.setattr(Base, "size", 9)
+    assert first(g(Tensor(X))) == 4
+
+
+def test_an_attribute_that_was_not_there_is_seen() -> None:
+    thing = Tool()
+    g = jit(lambda a: a * getattr(thing, "zz", 3) * (5 if hasattr(thing, "ww") else 1))
+    assert first(g(Tensor(X))) == 3
+    thing.zz = 10  # type: ignore[attr-defined]
+    assert first(g(Tensor(X))) == 10
+    thing.ww = 1  # type: ignore[attr-defined]
+    assert first(g(Tensor(X))) == 50
+
+
+class Counting:
+    entered = 0
+    total = 0
+
+    def __enter__(self) -> None:
+        self.entered += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.entered += 10
+        type(self).total += 1
+
+
+def test_effects_of_a_context_manager_happen_at_each_call() -> None:
+    manager = Counting()
+
+    def f(a: Tensor) -> Tensor:
+        with manager:
+            return a * 2
+
+    g = jit(f)
+    for _ in range(3):
+        assert first(g(Tensor(X))) == 2
+    assert (manager.entered, Counting.total) == (33, 3)
+
+
+def test_a_changed_dict_argument_is_changed_at_each_call() -> None:
+    def f(d: dict[str, Any], a: Tensor) -> dict[str, Any]:
+        d["y"] = a * 2
+        d.pop("z", None)
+        return d
+
+    g = jit(f)
+    for _ in range(3):
+        given: dict[str, Any] = {"z": 1}
+        assert g(given, Tensor(X)) is given
+        assert list(given) == ["y"]
+        assert first(given["y"]) == 2
+
+
+EVENTS: list[str] = []
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[None]:
+    EVENTS.append("in")
+    try:
+        yield
+    finally:
+        EVENTS.append("out")
+
+
+def test_effects_of_a_generator_happen_at_each_call() -> None:
+    def f(a: Tensor) -> Tensor:
+        with noted():
+            if a.sum() > 0:
+                return a * 2
+            return a
+
+    g = jit(f)
+    for _ in range(4):
+        assert first(g(Tensor(X))) == 2
+    assert EVENTS == ["in", "out"] * 4

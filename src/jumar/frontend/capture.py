@@ -76,10 +76,10 @@ class Captured:
                     return result
                 why = "a branch is taken for the first time"
                 break
-        return self._trace(form, args, kwargs, leaves, why)
+        return self._trace(form, args, kwargs, key, leaves, why)
 
     # ------------------------------------------------------------------ running Python
-    def _trace(self, form: Form, args: Any, kwargs: Any, leaves: list[Tensor], why: str) -> Any:
+    def _trace(self, form: Form, args: Any, kwargs: Any, key: Any, leaves: list[Tensor], why: str) -> Any:
         if not self.fact.captures:
             FACTS.append(self.fact)
         if not form.replayed and len(form.entries) >= MAX_ENTRIES:
@@ -102,6 +102,8 @@ class Captured:
         try:
             with activated(capture):
                 result = self.function(*args, **kwargs)
+                if _changed(args, kwargs, key, leaves):
+                    capture.effect("changes an argument", located=False)
                 sys.setprofile(None) if sys.getprofile() == watch.hook else None
                 capture.forget()
                 outside = [t for t in capture.alive() if id(t) not in capture.written]
@@ -198,6 +200,13 @@ def form_of(value: Any, leaves: list[Tensor], seen: dict[int, int]) -> Any:
     if value is None or isinstance(value, bool | int | float | str | bytes | complex | Type | np.generic):
         return (kind, value)
     return (kind, id(value))
+
+
+def _changed(args: Any, kwargs: Any, key: Any, leaves: list[Tensor]) -> bool:
+    """Whether the function has changed a container among its arguments."""
+    now: list[Tensor] = []
+    after = (form_of(args, now, {}), form_of(kwargs, now, {}) if kwargs else None)
+    return after != key or any(a is not b for a, b in zip(now, leaves, strict=True))
 
 
 def _objects(value: Any) -> list[Any]:

@@ -55,6 +55,7 @@ _MAX_NBYTES = 1 << 16
 _STDLIB = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib")})
 _LIBRARIES = ("numpy", "scipy", "ml_dtypes", "llvmlite", "onnx", "torch")
 _KINDS: dict[Any, str] = {}
+_ASKING = frozenset({"getattr", "hasattr"})
 _EFFECTS = {builtins.print, builtins.input, builtins.open}
 _EFFECT_OWNERS = ("random", "numpy.random", "_random", "_socket", "socket", "subprocess", "time", "posix", "nt")
 _EFFECT_NAMES = {"now", "today", "utcnow", "urandom"}  # of classes in C, such as datetime
@@ -107,7 +108,9 @@ class Watch:
         self.modules: dict[int, pytypes.ModuleType] = {}
         self.classes: dict[int, type] = {}
         self.generators: list[tuple[Any, bytes, str]] = [(np.random, _state_of(np.random), "the state of np.random")]
-        self.objects: list[tuple[dict[str, Any], type, str, Any]] = []  # attributes of objects whose class may answer for them
+        # attributes of objects, and those that there were: their class, or a default, answers for the others
+        self.objects: list[tuple[dict[str, Any], frozenset[str], type, str, Any]] = []
+        self.asked: set[str] = set()  # names that getattr and hasattr may be called with
 
     # ------------------------------------------------------------------ following frames
     def hook(self, frame: pytypes.FrameType, event: str, arg: Any) -> None:
@@ -127,6 +130,8 @@ class Watch:
         """A function's code begins for the first time: the globals that it names."""
         self.entered.add((code, id(names)))
         self.names.update(code.co_names)
+        if not _ASKING.isdisjoint(code.co_names):
+            self.asked |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
         for name in code.co_names:
             value = names.get(name, _MISSING)
             if value is not _MISSING:
@@ -192,8 +197,14 @@ class Watch:
                 self.follow(part, label, name, depth + 1)
         elif isinstance(value, pytypes.ModuleType):
             self.modules[id(value)] = value
+            if not _is_library(value.__name__, getattr(value, "__file__", None)):
+                self.plain(vars(value), label)
         elif isinstance(value, type):
             self.classes[id(value)] = value
+            for base in user_bases(value):
+                if id(base) not in self.seen or base is value:
+                    self.seen[id(base)] = base
+                    self.plain(vars(base), base.__name__)
         elif isinstance(value, list | tuple | deque):
             self.elements(value, label, name, depth)
         elif isinstance(value, dict):
@@ -214,6 +225,12 @@ class Watch:
             self.found.append(((CONTENT, value, None, _MISSING, f"{label}, an iterator"), name))
         else:
             self.instance(value, label, depth)
+
+    def plain(self, namespace: Any, label: str) -> None:
+        """Plain values of a class or module, as they are before the call."""
+        for k, v in list(namespace.items()):
+            if isinstance(v, _PLAIN) and not (k.startswith("__") and k.endswith("__")):
+                self.found.append(((EQUAL, namespace, k, v, f"{label}.{k}"), k))
 
     def function(self, value: pytypes.FunctionType, label: str, depth: int) -> None:
         if kind_of(value.__code__) == "library":
@@ -250,14 +267,14 @@ class Watch:
                 continue
             self.read(vars(value), k, v, f"{label}.{k}", "" if ours or k in internal else k, depth + 1, self.of_cells)
         self.classes[id(type(value))] = type(value)
-        self.objects.append((vars(value), type(value), label, self.of_cells))
+        self.objects.append((vars(value), frozenset(vars(value)), type(value), label, self.of_cells))
 
     def instance(self, value: Any, label: str, depth: int) -> None:
         attributes = getattr(value, "__dict__", None)
         if isinstance(attributes, dict):
             for k, v in list(attributes.items()):
                 self.read(attributes, k, v, f"{label}.{k}", k, depth + 1)
-            self.objects.append((attributes, type(value), label, self.found))
+            self.objects.append((attributes, frozenset(attributes), type(value), label, self.found))
         for k in getattr(type(value), "__slots__", ()):
             if isinstance(k, str) and k not in ("__dict__", "__weakref__") and hasattr(value, k):
                 self.read(Box(partial(getattr, value, k)), None, getattr(value, k), f"{label}.{k}", k, depth + 1)
@@ -274,12 +291,13 @@ class Watch:
             for i, found in news:
                 done.add(i)
                 self.namespace(found)
-        for attributes, kind, label, into in self.objects:
-            for name in self.names - attributes.keys():
-                if hasattr(kind, name):
+        for attributes, before, kind, label, into in self.objects:
+            for name in (self.names | self.asked) - before:
+                if name in self.asked or hasattr(kind, name):
                     into.append(((ABSENT, attributes, name, None, f"{label}.{name}"), ""))
-        mine = [r for r, name in self.found if not name or name in self.names]
-        cells = [r for r, name in self.of_cells if not name or name in self.names]
+        read = self.names | self.asked
+        mine = [r for r, name in self.found if not name or name in read]
+        cells = [r for r, name in self.of_cells if not name or name in read]
         drawn = next((label for g, state, label in self.generators if _state_of(g) != state), "")
         return mine, cells, drawn or failing(mine) or failing(cells)
 
@@ -291,12 +309,21 @@ class Watch:
             for name in self.names & vars(found).keys():
                 self.read(vars(found), name, vars(found)[name], f"{found.__name__}.{name}")
             return
-        for base in found.__mro__:
-            if _is_library(base.__module__, None) or base.__module__.startswith("jumar."):
+        for name in self.names | self.asked:
+            if not hasattr(found, name):
                 continue
-            for name in self.names & vars(base).keys():
+            for base in user_bases(found):  # the first that has it answers; those before it must not have it later either
+                value = _attribute(base, name)
                 box = Box(partial(_attribute, base, name))
-                self.read(box, None, vars(base)[name], f"{base.__name__}.{name}")
+                if value is not _MISSING:
+                    self.read(box, None, value, f"{base.__name__}.{name}")
+                    break
+                self.found.append(((IS, box, None, _MISSING, f"{base.__name__}.{name}"), ""))
+
+
+def user_bases(kind: type) -> list[type]:
+    """The class and its bases, without those of libraries and ours."""
+    return [b for b in kind.__mro__ if not _is_library(b.__module__, None) and not b.__module__.startswith("jumar.")]
 
 
 def _state_of(generator: Any) -> bytes:

@@ -100,15 +100,14 @@ class Path:
         sources = tuple(self.source(n) for n in done.inputs)
         return Run(done.segment, sources, done.numbers) if isinstance(done, Piece) else RunHost(done.op, sources)
 
-    def writes(self) -> tuple[tuple[Target, Source, bool], ...]:
+    def writes(self) -> tuple[tuple[Target, Source], ...]:
         """What is left to write after the pieces: parameters that a piece has updated where they are need nothing."""
-        found: list[tuple[Target, Source, bool]] = []
-        for tensor, old in self.capture.written.values():
+        found: list[tuple[Target, Source]] = []
+        for tensor, _ in self.capture.written.values():
             target: Target = Arg(self.args[id(tensor)]) if id(tensor) in self.args else Held(tensor)
-            if tensor._value is old and isinstance(target, Held):
-                continue
             source = self.source(tensor._node)  # type: ignore[arg-type]
-            found.append((target, source, isinstance(source, Slot) and self.owned.get(source) == id(tensor)))
+            if not (isinstance(target, Held) and self.capture.updated.get(tensor._node) is tensor):  # type: ignore[arg-type]
+                found.append((target, source))
         return tuple(found)
 
     def template(self, value: Any) -> Any:

@@ -220,6 +220,7 @@ class Capture(Recorder):
         self.log: list[Piece | HostCall | Decision] = []
         self.effects: list[Effect] = []
         self.written: dict[int, tuple[Tensor, Array]] = {}  # tensors from outside that were assigned to, with the arrays they had
+        self.updated: dict[Node, Tensor] = {}  # new values that a piece has written over the old ones, and of which tensor
         self.draws: dict[Any, int] = {}  # generator -> how many offsets were taken
         self.drawn: dict[Node, tuple[Any, int]] = {}  # input -> generator and which of its offsets; -1 is its key
         self._keys: dict[Any, Tensor] = {}
@@ -341,7 +342,17 @@ class Capture(Recorder):
             value = self.known[node]
             t._value = value.copy() if node in self.bound or node in owned else value
             owned.add(node)
+        if final:
+            self._settle()
         return live
+
+    def _settle(self) -> None:
+        """New values of tensors from outside go into the memory that they have, which others may see (views, NumPy arrays)."""
+        for tensor, old in self.written.values():
+            value = tensor._value
+            if value is not None and value is not old and fits(old, value):
+                old[...] = value
+                tensor._value = old
 
     def _updates(self, wanted: Sequence[Node]) -> dict[int, Node]:
         """Outputs that may take the memory of an input: new values of parameters from outside."""
@@ -362,6 +373,7 @@ class Capture(Recorder):
         segment = segment_of(wanted, shape, pairs, self.name)
         values = segment.run([self.known[n] for n in shape.inputs], shape.numbers)
         self.log.append(Piece(segment, shape.inputs, shape.numbers, tuple(wanted)))
+        self.updated |= {wanted[o]: self.bound[shape.inputs[i]] for o, i in pairs}
         for node, value in zip(wanted, values, strict=True):
             self.known[node] = value
 
@@ -370,6 +382,11 @@ class Capture(Recorder):
         for tensor, old in self.written.values():
             tensor._value, tensor._node, tensor._recorder = old, None, None
         self.close()
+
+
+def fits(memory: Array, value: Array) -> bool:
+    """Whether a value may be written into that memory as it is."""
+    return memory.shape == value.shape and memory.dtype == value.dtype and memory.flags.writeable
 
 
 @contextmanager

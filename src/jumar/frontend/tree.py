@@ -16,6 +16,7 @@ import numpy as np
 from jumar.base import Array, RuntimeFault
 from jumar.frontend.engine import execute
 from jumar.frontend.guards import EPOCH, Record, failing
+from jumar.frontend.recorder import fits
 from jumar.frontend.segment import Segment
 from jumar.frontend.tensor import Tensor, element, wrap
 from jumar.ir import Op
@@ -118,7 +119,7 @@ class Finish:
     """result: the structure of what is returned.   writes: tensors that take a value; draws: how far generators move on."""
 
     result: Any
-    writes: tuple[tuple[Target, Source, bool], ...]  # target, source, whether the target takes the memory of the slot
+    writes: tuple[tuple[Target, Source], ...]
     draws: tuple[tuple[Any, int], ...]
 
 
@@ -248,9 +249,12 @@ def walk(entry: Entry, leaves: Sequence[Tensor]) -> Any:
         if following is None:
             return MISS
         stage = following
-    for target, source, whole in finish.writes:
-        array = source.get(leaves, slots)
-        target.tensor_of(leaves)._value = array if whole else array.copy()
+    for target, source in finish.writes:
+        tensor, array = target.tensor_of(leaves), source.get(leaves, slots)
+        if fits(tensor.array, array):
+            tensor.array[...] = array
+        else:
+            tensor._value = array.copy()
     for generator, count in finish.draws:
         generator.offset += count
     return finish.result.make(leaves, slots)

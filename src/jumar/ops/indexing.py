@@ -26,7 +26,11 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     if type(index) is list:
         index = _listed(index)
     if eager():
-        return wrap(np.asarray(x.array[_plain(index)]))
+        plain = _plain(index)
+        found = x.array[plain]
+        if not isinstance(found, np.ndarray):  # NumPy copies a single element; with an ellipsis it stays a view
+            found = x.array[(*plain, ...) if isinstance(plain, tuple) else (plain, ...)]
+        return wrap(found)
     if isinstance(index, Tensor) and numpy_dtype(index) == np.bool_ and index.ndim:
         return _get_masked(x, index)
     if isinstance(index, bool | np.bool_):
