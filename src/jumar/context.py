@@ -14,6 +14,7 @@ from typing import Any
 
 from jumar._checkparam import args_type_check
 from jumar.base import DeviceError, event, nearest
+from jumar.frontend.guards import EPOCH
 from jumar.parallel._auto_parallel_context import (
     ParallelMode,
     get_auto_parallel_context,
@@ -255,6 +256,8 @@ def _set(name: str, value: Any) -> None:
         event("context", key=name, value=repr(value), effect="none here")
     if key.device_only:
         return
+    if _VALUES.get(name) != kept:
+        EPOCH[0] += 1  # captured functions may have read it
     _VALUES[name] = kept
     if key.act:
         key.act(kept)

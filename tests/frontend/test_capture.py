@@ -236,7 +236,7 @@ def test_a_train_step_is_one_piece(x: Tensor) -> None:
     w = Parameter(np.ones((3, 2), np.float32), name="w")
 
     def step(a: Tensor) -> Tensor:
-        loss, (dw,) = value_and_grad(lambda: ((a @ w) ** 2).mean(), None, [w])()
+        loss, (dw,) = value_and_grad(lambda: ((a @ w) ** 2).mean(), None, [w])()  # noqa: PLW0108  (grad takes functions)
         w.set_data(w - dw * 0.01)
         return loss
 

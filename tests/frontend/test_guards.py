@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import jumar.ops  # noqa: F401  (arithmetic of tensors)
+import jumar
+import jumar.nn
 from jumar import context, nn
 from jumar.frontend import Tensor
 from jumar.frontend.capture import jit
@@ -249,3 +250,69 @@ def test_effects_of_a_generator_happen_at_each_call() -> None:
     for _ in range(4):
         assert first(g(Tensor(X))) == 2
     assert EVENTS == ["in", "out"] * 4
+
+
+def test_effects_in_a_local_class_and_in_a_decorated_helper_happen_at_each_call() -> None:
+    made: list[str] = []
+
+    class Maker:
+        def __init__(self, k: int) -> None:
+            made.append("made")
+            self.k = k
+
+    @contextlib.contextmanager
+    def helper() -> Iterator[None]:
+        made.append("helped")
+        yield
+
+    def f(a: Tensor) -> Tensor:
+        with helper():
+            return a * Maker(3).k
+
+    g = jit(f)
+    for _ in range(4):
+        assert first(g(Tensor(X))) == 3
+    assert made == ["helped", "made"] * 4
+
+
+def test_an_attribute_that_a_network_gets_later_is_seen() -> None:
+    class Net(jumar.nn.Cell):
+        def construct(self, a: Tensor) -> Tensor:
+            try:
+                scale = self.scale
+            except AttributeError:
+                scale = 1
+            return a * (100 if getattr(self, "debug", False) else 1) * scale
+
+    net = Net()
+    g = jit(net)
+    assert first(g(Tensor(X))) == 1
+    net.debug = True
+    assert first(g(Tensor(X))) == 100
+    net.scale = 2
+    assert first(g(Tensor(X))) == 200
+
+
+def test_defaults_and_code_of_functions_and_bytes_are_guarded() -> None:
+    def helper(a: Tensor, k: int = 2) -> Tensor:
+        return a * k
+
+    data = bytearray(b"\x03")
+    g = jit(lambda a: helper(a) * data[0])
+    assert first(g(Tensor(X))) == 6
+    helper.__defaults__ = (5,)
+    assert first(g(Tensor(X))) == 15
+    data[0] = 1
+    assert first(g(Tensor(X))) == 5
+
+
+def test_the_context_is_guarded() -> None:
+    g = jit(lambda a: a * (2 if jumar.get_context("jit_syntax_level") == jumar.LAX else 3))
+    before = jumar.get_context("jit_syntax_level")
+    try:
+        jumar.set_context(jit_syntax_level=jumar.LAX)
+        assert first(g(Tensor(X))) == 2
+        jumar.set_context(jit_syntax_level=jumar.STRICT)
+        assert first(g(Tensor(X))) == 3
+    finally:
+        jumar.set_context(jit_syntax_level=before)

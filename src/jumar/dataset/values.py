@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jumar.dataset.errors import DataFault, DataTypeFault
+from jumar.frontend.dtype import Type, string
 
 
 def to_value(value: Any, who: str) -> Any:
@@ -61,10 +62,12 @@ def numpy_type(kind: Any) -> np.dtype[Any] | None:
     """A dtype of NumPy from one of the front end, of NumPy, or a name; `string` is text."""
     if kind is None:
         return None
+    if isinstance(kind, Type):
+        return np.dtype("U") if kind is string else kind.numpy
     text = str(getattr(kind, "name", kind)).lower().rsplit(".", 1)[-1]
     if text in ("string", "str", "bytes"):
         return np.dtype("U")
     try:
         return np.dtype(kind)  # type: ignore[no-any-return]
-    except TypeError:
+    except (TypeError, ValueError):
         return np.dtype({"bool_": "bool", "bool": "bool"}.get(text, text))

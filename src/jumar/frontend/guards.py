@@ -14,8 +14,10 @@ import pickle
 import sys
 import sysconfig
 import types as pytypes
+import weakref
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -55,7 +57,7 @@ _MAX_NBYTES = 1 << 16
 _STDLIB = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib")})
 _LIBRARIES = ("numpy", "scipy", "ml_dtypes", "llvmlite", "onnx", "torch")
 _KINDS: dict[Any, str] = {}
-_ASKING = frozenset({"getattr", "hasattr"})
+_ASKING = frozenset({"getattr", "hasattr", "globals", "AttributeError"})
 _EFFECTS = {builtins.print, builtins.input, builtins.open}
 _EFFECT_OWNERS = ("random", "numpy.random", "_random", "_socket", "socket", "subprocess", "time", "posix", "nt")
 _EFFECT_NAMES = {"now", "today", "utcnow", "urandom"}  # of classes in C, such as datetime
@@ -131,13 +133,23 @@ class Watch:
         self.entered.add((code, id(names)))
         self.names.update(code.co_names)
         if not _ASKING.isdisjoint(code.co_names):
-            self.asked |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+            asked = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+            if "AttributeError" in code.co_names:
+                asked.update(code.co_names)
+            self.asked |= asked
+            if "globals" in code.co_names:
+                for name in asked:
+                    self.one_global(names, name)
         for name in code.co_names:
-            value = names.get(name, _MISSING)
-            if value is not _MISSING:
-                self.read(names, name, value, f"global {name}")
-            elif hasattr(builtins, name):
-                self.found.append(((ABSENT, names, name, None, f"global {name}"), ""))
+            if name in names or hasattr(builtins, name):
+                self.one_global(names, name)
+
+    def one_global(self, names: dict[str, Any], name: str) -> None:
+        """A global that the code names, there or not."""
+        if name in names:
+            self.read(names, name, names[name], f"global {name}")
+        else:
+            self.found.append(((ABSENT, names, name, None, f"global {name}"), ""))
 
     def call(self, function: Any, frame: pytypes.FrameType) -> None:
         """A function in C is called: is it one that only computes?"""
@@ -205,12 +217,21 @@ class Watch:
                 if id(base) not in self.seen or base is value:
                     self.seen[id(base)] = base
                     self.plain(vars(base), base.__name__)
+                    for v in list(vars(base).values()):
+                        if isinstance(v, pytypes.FunctionType | staticmethod | classmethod | property):
+                            self.follow(v, base.__name__, "", depth + 1)
         elif isinstance(value, list | tuple | deque):
             self.elements(value, label, name, depth)
         elif isinstance(value, dict):
             self.found.append(((LENGTH, value, None, len(value), label), name))
             for k, v in list(value.items())[:_MAX_ITEMS]:
                 self.read(value, k, v, f"{label}[{k!r}]", name, depth + 1)
+        elif isinstance(value, weakref.ref):
+            self.read(Box(value), None, value(), f"what {label} refers to", name, depth + 1)
+        elif isinstance(value, ContextVar):
+            self.read(Box(partial(value.get, None)), None, value.get(None), label, name, depth + 1)
+        elif isinstance(value, bytearray):
+            self.found.append(((CONTENT, value, None, bytes(value), label), name))
         elif isinstance(value, set | frozenset):
             self.found.append(((CONTENT, value, None, frozenset(value), label), name))
         elif isinstance(value, np.ndarray):
@@ -233,15 +254,24 @@ class Watch:
                 self.found.append(((EQUAL, namespace, k, v, f"{label}.{k}"), k))
 
     def function(self, value: pytypes.FunctionType, label: str, depth: int) -> None:
-        if kind_of(value.__code__) == "library":
-            return
+        library = kind_of(value.__code__) == "library"
+        if not library:
+            for attribute in ("__code__", "__defaults__"):
+                self.found.append(
+                    ((IS, Box(partial(getattr, value, attribute)), None, getattr(value, attribute), f"{label}.{attribute}"), "")
+                )
+            for k, v in list(value.__dict__.items()):
+                if k != "__wrapped__":
+                    self.read(value.__dict__, k, v, f"{label}.{k}", k, depth + 1)
         for free, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
             try:
                 content = cell.cell_contents
             except ValueError:  # not filled yet
                 continue
+            if library and not isinstance(content, pytypes.FunctionType | pytypes.MethodType | partial):
+                continue  # what a wrapper of a library keeps for itself
             self.read(Box(partial(getattr, cell, "cell_contents")), None, content, f"{free} in {label}", "", depth + 1)
-        for i, default in enumerate(value.__defaults__ or ()):
+        for i, default in enumerate(() if library else value.__defaults__ or ()):
             if not isinstance(default, _PLAIN):
                 self.follow(default, f"default {i} of {label}", "", depth + 1)
         if (wrapped := value.__dict__.get("__wrapped__")) is not None:
@@ -298,6 +328,7 @@ class Watch:
         read = self.names | self.asked
         mine = [r for r, name in self.found if not name or name in read]
         cells = [r for r, name in self.of_cells if not name or name in read]
+        cells += [(EQUAL, Box(context_values), None, context_values(), "the context")]
         drawn = next((label for g, state, label in self.generators if _state_of(g) != state), "")
         return mine, cells, drawn or failing(mine) or failing(cells)
 
@@ -324,6 +355,12 @@ class Watch:
 def user_bases(kind: type) -> list[type]:
     """The class and its bases, without those of libraries and ours."""
     return [b for b in kind.__mro__ if not _is_library(b.__module__, None) and not b.__module__.startswith("jumar.")]
+
+
+def context_values() -> tuple[tuple[str, str], ...]:
+    """What `set_context` has set; a change of it counts in EPOCH."""
+    found = sys.modules.get("jumar.context")
+    return () if found is None else tuple(sorted((k, repr(v)) for k, v in vars(found)["_VALUES"].items()))
 
 
 def _state_of(generator: Any) -> bytes:

@@ -27,8 +27,8 @@ def to_type(x: Tensor, like: Tensor) -> Tensor:
     """A parameter in the element type of the input."""
     if numpy_dtype(x) == numpy_dtype(like):
         return x
-    if not is_floating(like):
-        raise TypeError(f"input must be of floats, as the parameters are, got {like.type_}")
+    if not is_floating(like) or like.dtype is types.float64:
+        raise TypeError(f"input must have the element type of the parameters, {x.dtype}, or one of 16 bits, got {like.dtype} (cast it: x.astype(...))")
     return cast(x, numpy_dtype(like))
 
 
