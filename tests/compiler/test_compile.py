@@ -12,7 +12,9 @@ from jumar.compiler import compile, host_function, lower, optimize
 from jumar.compiler.assemble import Memory, assemble
 from jumar.device import host
 from jumar.ir import Graph, Sample, constant, f32t, interpret, param, tensor
-from jumar.operators import Add, Cast, CumSum, Exp, Fused, MatMul, Mul, Relu, Select, TopK
+from jumar.operators import (
+    Add, ArgMax, Cast, CumSum, Exp, Fused, LogSoftmax, MatMul, Mul, ReduceMax, ReduceSum, Relu, Select, Softmax, TopK,
+)  # fmt: skip
 from jumar.runtime import HostStep, Instance, Step
 
 
@@ -132,3 +134,12 @@ def test_equal_constants_are_kept_once():
     once = compile(Graph("one", (x,), (MatMul()(x, constant(w)),))).program.constants.nbytes
     y = MatMul()(Relu()(MatMul()(x, constant(w))), constant(w.copy()))
     assert compile(Graph("two", (x,), (y,))).program.constants.nbytes < 1.5 * once
+
+
+@pytest.mark.parametrize("reduce", [Softmax(3), LogSoftmax(3), ReduceSum((3,), True), ReduceMax((3,), True), ArgMax(3, True)], ids=str)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_reduction_after_a_product_with_one_column(reduce, columns):
+    x, w = param("x", f32t(8, 2, 1, 8)), param("w", f32t(8, 2, 8, columns))
+    product = Mul()(MatMul()(x, w), constant(np.float32(0.35)))
+    check(Graph("one_column", (x, w), (reduce(product),)))
+    check(Graph("one_column_kept", (x, w), (reduce(product), product)))

@@ -14,7 +14,7 @@ import numpy as np
 from jumar.base import Array, DType
 from jumar.ir import Node
 from jumar.kernel import Builder, Value
-from jumar.operators.cpu.expression import Expression, load, store
+from jumar.operators.cpu.expression import Accumulate, Expression, load, store
 from jumar.operators.cpu.region import Operand, Region
 from jumar.operators.schedule import TaskArg
 
@@ -108,6 +108,8 @@ def lay_out(region: Region, root: Node, axes: Axes, panel: int) -> Layout | None
     panel: columns of a tile; runs of columns must be whole tiles.
     """
     sources = [i for i, o in enumerate(region.operands) if o.node is root]
+    if any(isinstance(s.op, Accumulate) for s in region.expression.steps):  # also over a dimension of 1, where `reduced` is empty
+        return None
     if len(sources) != 1 or region.reduced or region.operands[sources[0]].offset or region.size != root.type.size:
         return None
     split = _split(region, region.operands[sources[0]].strides, axes)
