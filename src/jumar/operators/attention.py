@@ -47,17 +47,21 @@ class Attention(Normalization):
     cann = "aclnnFlashAttentionScore"
 
     def infer(self, *types: TensorType) -> Result:
+        return self.result(self.name, *types)
+
+    def result(self, name: str, *types: TensorType) -> TensorType:
+        """The result's type.   name: of the operator that must not be given others, itself or its gradient."""
         q, k, v, *mask = types
         if not q.rank == k.rank == v.rank or q.rank < 3:
-            raise OpError(f"attention: q, k and v must have one rank of at least 3, got {q}, {k} and {v}", code="rank")
+            raise OpError(f"{name}: q, k and v must have one rank of at least 3, got {q}, {k} and {v}", code="rank")
         if q.dims[-1] != k.dims[-1] or k.dims[-2] != v.dims[-2] or k.dims[-3] != v.dims[-3] or not k.dims[-3] or q.dims[-3] % k.dims[-3]:
-            what = f"attention: q[..., h, m, d], k[..., g, n, d] and v[..., g, n, e] must fit, got {q}, {k} and {v}"
+            what = f"{name}: q[..., h, m, d], k[..., g, n, d] and v[..., g, n, e] must fit, got {q}, {k} and {v}"
             raise OpError(what, code="dimension-mismatch")
-        if broadcast(self.name, q.shape[:-3], k.shape[:-3], v.shape[:-3]) != q.shape[:-3]:
-            raise OpError(f"attention: q, k and v must have one batch, got {q}, {k} and {v}", code="dimension-mismatch")
+        if broadcast(name, q.shape[:-3], k.shape[:-3], v.shape[:-3]) != q.shape[:-3]:
+            raise OpError(f"{name}: q, k and v must have one batch, got {q}, {k} and {v}", code="dimension-mismatch")
         scores = (*q.shape[:-1], k.shape[-2])
-        if mask and broadcast(self.name, scores, mask[0].shape) != scores:
-            raise OpError(f"attention: mask must broadcast to {list(scores)}, got {mask[0]}", code="broadcast")
+        if mask and broadcast(name, scores, mask[0].shape) != scores:
+            raise OpError(f"{name}: mask must broadcast to {list(scores)}, got {mask[0]}", code="broadcast")
         return q.with_shape((*q.shape[:-1], v.shape[-1]))
 
     def meaning(self, *arrays: Array) -> Array:

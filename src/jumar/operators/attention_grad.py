@@ -46,7 +46,7 @@ class AttentionGrad(Composite):
 
     def infer(self, *types: TensorType) -> Result:
         q, k, v, y, dy, *mask = types
-        if not (result := self.attention.infer(q, k, v, *mask)) == y == dy:
+        if not (result := self.attention.result(self.name, q, k, v, *mask)) == y == dy:
             raise OpError(f"attention_grad: y and dy must be {result}, got {y} and {dy}", code="dimension-mismatch")
         return q, k, v
 

@@ -118,6 +118,8 @@ class RecurrentGrad(Composite):
 
     def infer(self, *types: TensorType) -> Result:
         layer = self.layer
+        if len(self.activations) != (count := len(self.backward) * len(layer.functions)):
+            raise OpError(f"{self.name}: activations must be {count}, got {len(self.activations)}", code="activation")
         first, count = 1 + layer.states, len(self.reads)
         dy, dh, gates, (r, lengths, *more) = types[0], types[1], types[first], types[first + count :]
         (dirs, batch, hidden), seq, each = dh.dims, dy.dims[0], layer.gates * dh.dims[2]
