@@ -146,7 +146,9 @@ class _Phases:
             made = made or self.contraction(phase, x, layout, tile)
             if made is None:
                 return None
-            made[-1] = replace(made[-1], flops=2 * phase.g.n * phase.g.images * math.prod(phase.g.out) * len(phase.taps) * g.inner * g.filters)
+            made[-1] = replace(
+                made[-1], flops=2 * phase.g.n * phase.g.images * math.prod(phase.g.out) * len(phase.taps) * g.inner * g.filters
+            )
             tasks += made
         assert sum(t.flops for t in tasks) <= 4 * total + 4, "phases share the products"
         return Lowered(tuple(tasks))
@@ -242,7 +244,9 @@ class _Walk:
     def _linear(self, spot: Spot, step: int, image: int) -> Spot:
         offsets = self._offsets(spot.offsets, self.first * step, image)
         if not step:
-            return replace(spot, lie=replace(spot.lie, rows=FIXED), strides=replace(spot.strides, period=1, outer=0, inner=0), offsets=offsets)
+            return replace(
+                spot, lie=replace(spot.lie, rows=FIXED), strides=replace(spot.strides, period=1, outer=0, inner=0), offsets=offsets
+            )
         merged = self.outer == self.period * self.inner
         rows = LINEAR if merged else PERIODIC
         period, outer = (1, 0) if merged else (self.period, self.outer * step)

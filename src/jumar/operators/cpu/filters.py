@@ -152,7 +152,14 @@ def pack_filters_kernel(source: DType, tile: Tile, partial: bool) -> Kernel:
 
 
 def channel_filters(
-    w: TaskArg, value: Array | None, dtypes: tuple[DType, DType], channels: int, all_taps: int, taps: Sequence[int], lanes: int, tasks: list[Task]
+    w: TaskArg,
+    value: Array | None,
+    dtypes: tuple[DType, DType],
+    channels: int,
+    all_taps: int,
+    taps: Sequence[int],
+    lanes: int,
+    tasks: list[Task],
 ) -> TaskArg:
     """Filters of one channel each, [taps, channels filled up to whole vectors].
 

@@ -29,4 +29,3 @@ def pack_panels(w: Array, tile: Tile) -> Array:
     if n % columns:
         packed[..., whole, :, : n % columns] = w[..., whole * columns :]
     return packed
-

@@ -417,7 +417,9 @@ def input_task(g: Geometry, plan: Plan, tile: Tile, target: Target, x: TaskArg) 
     args = (x, v, zeros, *_size_args(g, plan, _padded(g, tile), block))
     nbytes = 4 * g.n * math.prod(g.spatial) * g.channels + v.temp.nbytes
     kernel = input_kernel(plan.m, tile, _tails(g, tile))
-    return Task(kernel, args, (1,), math.ceil(tiles / block), scratch_nbytes=8 * _table_words(plan.m), nbytes=nbytes, label="winograd input"), v
+    return Task(
+        kernel, args, (1,), math.ceil(tiles / block), scratch_nbytes=8 * _table_words(plan.m), nbytes=nbytes, label="winograd input"
+    ), v
 
 
 def _stepped(
