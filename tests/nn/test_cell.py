@@ -135,7 +135,7 @@ def test_without_init_of_cell_children_are_refused() -> None:
         def __init__(self) -> None:
             self.x = nn.ReLU()
 
-    with pytest.raises(AttributeError, match="_auto_prefix"):
+    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\) must be called"):
         Bad()
 
 

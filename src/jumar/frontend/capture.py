@@ -75,7 +75,6 @@ class Captured:
                 if result is not MISS:
                     return result
                 why = "a branch is taken for the first time"
-                break
         return self._trace(form, args, kwargs, key, leaves, why)
 
     # ------------------------------------------------------------------ running Python
@@ -230,6 +229,10 @@ def jit(function: Any = None, *, capture_mode: str = "ast", jit_level: str = "O0
     >>> from jumar.frontend.tensor import Tensor
     >>> double = jit(lambda x: x)
     """
+    if jit_level not in ("", "O0", "O1", "O2"):
+        raise ValueError(f"jit: jit_level must be one of 'O0', 'O1', 'O2', got {jit_level!r}")
+    if capture_mode not in ("ast", "bytecode", "trace"):
+        raise ValueError(f"jit: capture_mode must be one of 'ast', 'bytecode', 'trace', got {capture_mode!r}")
     if function is None:
         return functools.partial(
             jit, capture_mode=capture_mode, jit_level=jit_level, dynamic=dynamic, fullgraph=fullgraph, backend=backend, **options

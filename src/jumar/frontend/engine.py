@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, StackError, bool_, f32, f64, i32, i64, type_of
+from jumar.base import Array, OpError, StackError, bool_, f32, f64, i32, i64, type_of
+from jumar.frontend.memory import OutOfMemory
 from jumar.frontend.tensor import LOCAL, Tensor, wrap
 from jumar.frontend.user import explained
 from jumar.ir import Graph, Node, Op, evaluate, param
@@ -34,6 +35,8 @@ def apply(op: Op, *tensors: Tensor) -> Any:
         result = execute(op, [t.array for t in tensors])
     except StackError as error:
         raise explained(error) from error.__cause__
+    except AttributeError as error:
+        raise not_tensors(op, tensors, error) from None
     return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
 
 
@@ -45,7 +48,12 @@ def execute(op: Op, arrays: Sequence[Array]) -> Any:
         if len(_CALLS) > KEPT:
             _CALLS.clear()
         call = _CALLS[key] = _call_of(op, arrays)
-    return call(arrays)
+    try:
+        return call(arrays)
+    except MemoryError as error:
+        if isinstance(error, StackError):
+            raise
+        raise OutOfMemory(f"{op.name}: the result must fit into memory, got {error}", code="out-of-memory") from None
 
 
 def _call_of(op: Op, arrays: Sequence[Array]) -> Call:
@@ -65,6 +73,14 @@ def _call_of(op: Op, arrays: Sequence[Array]) -> Call:
 
         return call if call(arrays).dtype == node.dtype.numpy else lambda given: _by_reference(node, given)
     return lambda given: _by_reference(node, given)
+
+
+def not_tensors(op: Op, given: Sequence[Any], error: AttributeError) -> Exception:
+    """The error for inputs that are no tensors; the error itself where all are."""
+    wrong = next((g for g in given if not isinstance(g, Tensor)), None)
+    if wrong is None and all(isinstance(g, Tensor) for g in given):
+        return error
+    return explained(OpError(f"{op.name}: inputs must be tensors, got {type(wrong).__name__}", code="op-inputs"))
 
 
 _EXACT = {f32, f64, i64, i32, bool_}

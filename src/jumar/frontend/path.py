@@ -78,7 +78,7 @@ class Path:
             else:
                 if fresh:
                     stage.steps.append(self.step(done))
-                elif at >= len(stage.steps):
+                elif at >= len(stage.steps) or not stage.steps[at].is_same(self.step(done)):
                     return False
                 at += 1
                 if isinstance(done, Piece):

@@ -62,7 +62,10 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 def numpy_dtype(x: Tensor) -> np.dtype[Any]:
     """The NumPy type of a tensor's elements, without computing it."""
-    value = x._value
+    try:
+        value = x._value
+    except AttributeError:
+        raise TypeError(f"input must be a Tensor, got {type(x).__name__}") from None
     return value.dtype if value is not None else x._node.type.dtype.numpy  # type: ignore[union-attr]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, Loc, StackError, type_of
-from jumar.frontend.engine import execute
+from jumar.frontend.engine import execute, not_tensors
 from jumar.frontend.segment import Segment, segment_of, shape_of
 from jumar.frontend.tensor import LOCAL, Scalar, Tensor, element, pending, wrap
 from jumar.frontend.user import explained, user_loc
@@ -233,6 +233,8 @@ class Capture(Recorder):
             node = apply_node(op, *map(self.node_of, tensors), loc=user_loc())
         except StackError as error:
             raise explained(error) from error.__cause__
+        except AttributeError as error:
+            raise not_tensors(op, tensors, error) from None
         return self.results(node)
 
     def results(self, node: Node) -> Any:

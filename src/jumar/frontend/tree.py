@@ -78,13 +78,17 @@ class Run:
     """A piece to run.   Its results become the next slots.   Tensors from outside are looked at by identity only: their arrays seldom change."""
 
     def __init__(self, segment: Segment, sources: tuple[Source, ...], numbers: tuple[Array, ...]) -> None:
-        self.segment = segment
+        self.segment, self.sources = segment, sources
         self.given = [s for s in sources if not isinstance(s, Held)]
         self.held = [(i, s.tensor) for i, s in enumerate(sources) if isinstance(s, Held)]
         self.numbers = [numbers[i] for i in segment.lifted]
         self.count = len(sources)
         self.bound: Bound | None = None
         self.arrays: list[Any] = []
+
+    def is_same(self, other: Run | RunHost) -> bool:
+        """Whether the other does the same: a tree grows only where it does what was recorded."""
+        return isinstance(other, Run) and self.segment is other.segment and same_sources(self.sources, other.sources)
 
     def __call__(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> list[Array]:
         bound, arrays = self.bound, self.arrays
@@ -112,6 +116,18 @@ class RunHost:
 
     op: Op
     sources: tuple[Source, ...]
+
+    def is_same(self, other: Run | RunHost) -> bool:
+        """Whether the other does the same."""
+        return isinstance(other, RunHost) and self.op == other.op and same_sources(self.sources, other.sources)
+
+
+def same_sources(mine: Sequence[Source], others: Sequence[Source]) -> bool:
+    """Whether values come from the same places; tensors are the same if they are one."""
+    if len(mine) != len(others):
+        return False
+    pairs = zip(mine, others, strict=True)
+    return all(a.tensor is b.tensor if isinstance(a, Held) and isinstance(b, Held) else a == b for a, b in pairs)
 
 
 @dataclass(frozen=True, eq=False)

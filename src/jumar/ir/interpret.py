@@ -51,4 +51,7 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> Any:
 def _checked(node: Node, value: Array, type_: TensorType) -> Array:
     if value.shape != type_.shape:
         raise IRError(f"{node.op}: reference must give {type_}, got {type_of(value)}: this is our bug", loc=node.loc, code="our-bug")
-    return value.astype(type_.dtype.numpy, copy=False)
+    if value.dtype == type_.dtype.numpy:
+        return value
+    with np.errstate(all="ignore"):  # too large for 16 bits is infinite, as on a device
+        return value.astype(type_.dtype.numpy)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jumar.base import nearest
 from jumar.frontend.guards import EPOCH
 from jumar.frontend.parameter import Parameter, ParameterTuple
 from jumar.frontend.tensor import LOCAL, Tensor
@@ -51,7 +52,11 @@ class Tree:
                 return state["_cells"][name]
             if name in state["_buffers"]:
                 return state["_buffers"][name]
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
+        if params is None and not name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__}: super().__init__() must be called before attribute '{name}' is used")
+        known = [n for n in (*dir(type(self)), *state, *(params or ()), *state.get("_cells", ())) if not n.startswith("_")]
+        hint = "" if name.startswith("_") else nearest(name, known)
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.{f' ({hint})' if hint else ''}")
 
     def _precise(self, param: Parameter) -> Tensor:
         """A parameter as a cell that computes in another element type sees it."""
@@ -102,7 +107,7 @@ class Tree:
     def _set_cell(self, name: str, value: Tree) -> None:
         state = self.__dict__
         if "_auto_prefix" not in state:
-            raise AttributeError(f"The '{type(self).__name__}' object has no attribute '_auto_prefix'.")
+            raise AttributeError(f"{type(self).__name__}: super().__init__() must be called before parameters and cells are assigned")
         if state["_params"].get(name, _NOTHING) is None:
             state["_params"].pop(name)
         if self._auto_prefix:

@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from jumar.base import OpError
 from jumar.common.initializer import HeUniform, Uniform, _calculate_fan_in_and_fan_out, initializer
 from jumar.frontend import dtype as types
 from jumar.frontend.engine import apply
 from jumar.frontend.parameter import Parameter
 from jumar.frontend.promote import cast, is_floating, numpy_dtype
 from jumar.frontend.tensor import Tensor
+from jumar.frontend.user import explained
 from jumar.nn.cell import Cell
 from jumar.nn.layer.sizes import is_int, same_pads, spread, spread_pads
 from jumar.operators import Conv, ConvTranspose, Reshape, Transpose
@@ -28,7 +30,8 @@ def to_type(x: Tensor, like: Tensor) -> Tensor:
     if numpy_dtype(x) == numpy_dtype(like):
         return x
     if not is_floating(like) or like.dtype is types.float64:
-        raise TypeError(f"input must have the element type of the parameters, {x.dtype}, or one of 16 bits, got {like.dtype} (cast it: x.astype(...))")
+        what = f"x must have the element type of the parameters, {x.dtype}, or one of 16 bits, got {like.dtype}{list(like.shape)}"
+        raise explained(OpError(what, hint="cast it: x.astype(mindspore.float32)", code="dtype-mismatch"))
     return cast(x, numpy_dtype(like))
 
 

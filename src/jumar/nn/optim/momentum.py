@@ -75,7 +75,9 @@ class Momentum(Optimizer):
         self.use_nesterov = use_nesterov
         self._nesterov = use_nesterov and bool(config("momentum_nesterov"))
         if use_nesterov and not self._nesterov:
-            log.warning("Momentum: use_nesterov changes nothing, as in MindSpore 2.10 on the CPU; JUMAR_MOMENTUM_NESTEROV=1 makes it what is documented")
+            log.warning(
+                "Momentum: use_nesterov changes nothing, as in MindSpore 2.10 on the CPU; JUMAR_MOMENTUM_NESTEROV=1 makes it what is documented"
+            )
         self.moments = zeros_like(self.parameters, "moments")
 
     def construct(self, gradients: Any) -> Any:
