@@ -13,8 +13,22 @@ from jumar.compiler.assemble import Memory, assemble
 from jumar.device import host
 from jumar.ir import Graph, Sample, constant, f32t, interpret, param, tensor
 from jumar.operators import (
-    Add, ArgMax, Cast, CumSum, Exp, Fused, LogSoftmax, MatMul, Mul, ReduceMax, ReduceSum, Relu, Select, Softmax, TopK,
-)  # fmt: skip
+    Add,
+    ArgMax,
+    Cast,
+    CumSum,
+    Exp,
+    Fused,
+    LogSoftmax,
+    MatMul,
+    Mul,
+    ReduceMax,
+    ReduceSum,
+    Relu,
+    Select,
+    Softmax,
+    TopK,
+)
 from jumar.runtime import HostStep, Instance, Step
 
 
