@@ -190,7 +190,7 @@ def test_wrong_sizes_are_explained() -> None:
         nn.Conv2d(4, 2, 3, pad_mode="valid", padding=1)
     with pytest.raises(OpError, match="dimension k must be the same in x and w, got 6 in x"):
         nn.Dense(5, 2)(T4)
-    with pytest.raises(TypeError, match="input must be of floats"):
+    with pytest.raises(TypeError, match="x must have the element type of the parameters, Float32"):
         nn.Dense(2, 2)(Tensor([[1, 2]]))
 
 
