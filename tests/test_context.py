@@ -108,7 +108,9 @@ def test_the_parallel_context_checks_keeps_and_resets() -> None:
     assert context.get_auto_parallel_context("comm_fusion")["allreduce"] == {"mode": "auto", "config": None}
     context.reset_auto_parallel_context()
     assert context.get_auto_parallel_context("parallel_mode") == "stand_alone"
-    with pytest.raises(ValueError, match="only support 'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel'"):
+    with pytest.raises(
+        ValueError, match="only support 'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel'"
+    ):
         context.set_auto_parallel_context(parallel_mode="x")
     with pytest.raises(ValueError, match=r"Set context keyword devic_num is not recognized! did you mean device_num"):
         context.set_auto_parallel_context(devic_num=2)

@@ -55,7 +55,9 @@ def test_importing_loads_next_to_nothing() -> None:
 
 
 def test_functions_hide_modules_of_their_name() -> None:
-    code = "import jumar.common, jumar.common.seed, jumar.common.mutable; print(callable(jumar.common.seed), callable(jumar.common.mutable))"
+    code = (
+        "import jumar.common, jumar.common.seed, jumar.common.mutable; print(callable(jumar.common.seed), callable(jumar.common.mutable))"
+    )
     assert fresh(code) == "True True"
 
 

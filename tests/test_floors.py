@@ -17,7 +17,9 @@ FLOORS = {
     **dict.fromkeys(("hal", "log", "profiler", "utils"), 6),
     "version": 1,
 }  # fmt: skip
-FACES = {room for room, floor in FLOORS.items() if floor == FLOORS["frontend"]}  # MindSpore's public rooms: they import one another, file by file
+FACES = {
+    room for room, floor in FLOORS.items() if floor == FLOORS["frontend"]
+}  # MindSpore's public rooms: they import one another, file by file
 NARROW = {"runtime": {"base", "device"}}  # what a deployed model runs on
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -121,7 +121,9 @@ def test_explain_speaks_after_an_error_too(tmp_path: Path) -> None:
 
 
 def test_explain_speaks_when_the_script_has_closed_its_stderr(tmp_path: Path) -> None:
-    done = jumar("run", "--explain", script(tmp_path, "import os, sys\nos.dup2(os.open(os.devnull, os.O_WRONLY), 2)\nsys.exit(0)\n"), cwd=tmp_path)
+    done = jumar(
+        "run", "--explain", script(tmp_path, "import os, sys\nos.dup2(os.open(os.devnull, os.O_WRONLY), 2)\nsys.exit(0)\n"), cwd=tmp_path
+    )
     assert "captured functions: 0" in done.stderr
 
 
@@ -142,5 +144,7 @@ def test_ctrl_c_stops_with_130(tmp_path: Path) -> None:
 
 def test_python_dash_m_jumar_is_the_command_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jumar", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")})
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    )
     assert done.stdout.startswith("jumar ")

@@ -57,7 +57,6 @@ class StackError(Exception):
         lines += [f"  while {doing}" for doing in self.context]
         return "\n".join(lines)
 
-
     @staticmethod
     def _place(loc: Loc) -> list[str]:
         """Where it was: one line, or the user's line with a caret below."""

@@ -117,7 +117,9 @@ class Instance:
         self._updated = frozenset(self._updates.values())
         # outputs with memory of their own, and for each output the array that it is: inputs first, then those
         self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for o, p in enumerate(program.outputs) if o not in self._updates]
-        self._output_nbytes = [(p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for o, p in enumerate(program.outputs) if o not in self._updates]
+        self._output_nbytes = [
+            (p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for o, p in enumerate(program.outputs) if o not in self._updates
+        ]
         fresh = {o: i for i, o in enumerate(o for o in range(len(program.outputs)) if o not in self._updates)}
         self._fresh_of = fresh
         self._nbytes = [p.type.nbytes for p in program.inputs]
@@ -212,7 +214,9 @@ class Instance:
 
     def _spans_apart(self, context: _Context) -> tuple[list[int], list[int]]:
         """First bytes and ends of the inputs that are updated, after a look at all inputs that are placed."""
-        placed = [(context.ports[i][0], self._nbytes[i], i) for i in range(len(self._inputs)) if context.ports[i][0] > 0 and self._nbytes[i]]
+        placed = [
+            (context.ports[i][0], self._nbytes[i], i) for i in range(len(self._inputs)) if context.ports[i][0] > 0 and self._nbytes[i]
+        ]
         end, owner = 0, -1
         for address, nbytes, i in sorted(placed):
             if address < end and (i in self._updated or owner in self._updated):
@@ -256,7 +260,9 @@ class Instance:
         for o, i in self._updates.items():
             if out[o] is not inputs[i]:
                 name = self.program.outputs[o].name
-                raise RuntimeFault(f"run: output {name} must be written into input {self._inputs[i][0]}, which it updates", code="run-inputs")
+                raise RuntimeFault(
+                    f"run: output {name} must be written into input {self._inputs[i][0]}, which it updates", code="run-inputs"
+                )
         own = [out[o] for o in self._fresh_of]
         for array, (name, dtype, shape) in zip(own, self._outputs, strict=True):
             if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous or not array.flags.writeable:
@@ -449,7 +455,9 @@ class Bound:
         everything = [*self._kept, *([None] * len(instance._outputs))]
         self._template = [everything[i] for i in instance._results]
         self._fresh_results = [(r, i - self._count) for r, i in enumerate(instance._results) if i >= self._count]
-        self._given_results = [(r, self._given.index(i)) for r, i in enumerate(instance._results) if everything[i] is None and i < self._count]
+        self._given_results = [
+            (r, self._given.index(i)) for r, i in enumerate(instance._results) if everything[i] is None and i < self._count
+        ]
 
     def _check(self, i: int, array: Any, *, stays: bool = False) -> None:
         """That an input is what it must be, and lies as kernels read it where it must not be copied."""

@@ -44,7 +44,9 @@ def cases() -> list[tuple[Any, ...]]:
     return found
 
 
-def sizes(n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, op: Conv) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def sizes(
+    n: int, c: int, k: int, groups: int, spatial: Any, kernel: Any, op: Conv
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Shapes of x, w, dy, channels last."""
     x, w = (n, *spatial, c), (k, c // groups, *kernel)
     y = op.infer(type_of(np.zeros(x, np.float32)), type_of(np.zeros(w, np.float32)))
@@ -62,7 +64,9 @@ def test_gradient_of_the_input_of_many_shapes(
     check(op, random(rng, *y), random(rng, *w), fixed=c % 2 == 0)
 
 
-@pytest.mark.parametrize("spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (1, 1, 2))])
+@pytest.mark.parametrize(
+    "spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (1, 1, 2))]
+)
 def test_gradient_of_the_input_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> None:
     rng = np.random.default_rng(0)
     one = (1,) * len(spatial)
@@ -119,7 +123,9 @@ def test_gradient_of_the_filters_with_any_number_of_channels(channels: int) -> N
         check(ConvGradWeight(w, (1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True), random(rng, *x), random(rng, *y))
 
 
-@pytest.mark.parametrize("spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (2, 2, 2))])
+@pytest.mark.parametrize(
+    "spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (2, 2, 2))]
+)
 def test_gradient_of_the_filters_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> None:
     rng = np.random.default_rng(0)
     one = (1,) * len(spatial)
@@ -129,7 +135,9 @@ def test_gradient_of_the_filters_of_any_spatial_rank(spatial: Any, kernel: Any, 
 
 
 @pytest.mark.parametrize("channels", [1, 8, 17, 40])
-@pytest.mark.parametrize("kernel, strides, dilation", [(3, (1, 1), 1), (3, (2, 2), 1), (5, (2, 1), 1), (3, (1, 1), 2), (2, (3, 3), 1), (7, (1, 1), 1)])
+@pytest.mark.parametrize(
+    "kernel, strides, dilation", [(3, (1, 1), 1), (3, (2, 2), 1), (5, (2, 1), 1), (3, (1, 1), 2), (2, (3, 3), 1), (7, (1, 1), 1)]
+)
 def test_depthwise_gradient_of_the_filters(channels: int, kernel: int, strides: Any, dilation: int) -> None:
     rng = np.random.default_rng(0)
     pad = kernel // 2
