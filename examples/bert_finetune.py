@@ -141,7 +141,7 @@ def optimizer_for(net, rate, steps):
     plain = [p for p in net.trainable_params() if p.name.endswith(("bias", "gamma", "beta"))]
     decayed = [p for p in net.trainable_params() if not p.name.endswith(("bias", "gamma", "beta"))]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
-    return nn.AdamWeightDecay(groups, Warmup(rate, steps))
+    return nn.AdamWeightDecay(groups, Warmup(rate, steps), beta2=0.99)
 
 
 def build(args, kind):

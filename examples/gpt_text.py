@@ -1,7 +1,7 @@
 """A small GPT, trained letter by letter on a text, then taught another text by LoRA: only small matrices beside the frozen ones learn.
 
 Data: --data FILE (any UTF-8 text) and --tune FILE for the second phase. Without them the texts are reports made by a small grammar.
-    python gpt_text.py [--data FILE] [--steps 240] [--tune-steps 90] [--mode graph|pynative] [--seed 1]
+    python gpt_text.py [--data FILE] [--steps 240] [--tune-steps 120] [--mode graph|pynative] [--seed 1]
 """
 
 import argparse
@@ -101,7 +101,7 @@ def add_lora(net):
 def train(net, text, args, steps, rate, rng):
     """The loss of each step, on windows of the text drawn by `rng`."""
     data = np.array([args.numbers[c] for c in text], np.int32)
-    optimizer = nn.AdamWeightDecay(net.trainable_params(), rate, weight_decay=0.01)
+    optimizer = nn.AdamWeightDecay(net.trainable_params(), rate, beta2=0.99, weight_decay=0.01)
 
     def forward(tokens, wanted):
         logits = net(tokens)
@@ -143,9 +143,9 @@ def write(net, args, prompt, count=80):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=240)
-    parser.add_argument("--tune-steps", type=int, default=90)
-    parser.add_argument("--rate", type=float, default=4e-3)
-    parser.add_argument("--tune-rate", type=float, default=1e-2)
+    parser.add_argument("--tune-steps", type=int, default=120)
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--tune-rate", type=float, default=5e-3)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
