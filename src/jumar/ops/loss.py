@@ -66,7 +66,7 @@ def nll_loss(
     if numpy_dtype(t) not in (np.dtype(np.int32), I64):
         t = cast(t, I64)
     keep = a.not_equal(t, ignore_index)
-    at = a.where(keep, t, 0)
+    at = a.where(keep, a.where(a.less(t, 0), x.shape[axis], t), 0)  # a negative class is out of range, not one counted from the end
     picked = s.squeeze(_picked(x, axis, s.unsqueeze(at, axis)), axis)
     if weight is None:
         share = cast(keep, numpy_dtype(x))
