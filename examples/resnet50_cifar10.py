@@ -130,7 +130,7 @@ def main(argv=None):
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--width", type=int, default=64, help="channels of the first stage (64 is ResNet-50)")
-    parser.add_argument("--rate", type=float, default=0.02, help="the highest learning rate")
+    parser.add_argument("--rate", type=float, default=0.005, help="the highest learning rate")
     parser.add_argument("--amp", choices=["O0", "O1", "O2", "O3"], default="O2")
     parser.add_argument("--loss-scale", choices=["dynamic", "fixed", "none"], default="dynamic")
     parser.add_argument("--checkpoints", default="", help="folder to keep checkpoints in")

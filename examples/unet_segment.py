@@ -1,7 +1,7 @@
 """A U-Net that finds shapes: each pixel of an image is background, disc, square or triangle.
 
 Data: noisy images with shapes, drawn here, or --data FILE.npz with `images` [n, h, w] in 0..255 and `masks` [n, h, w] (0..3).
-    python unet_segment.py [--steps 120] [--size 48] [--mode graph|pynative] [--seed 1]
+    python unet_segment.py [--steps 200] [--size 48] [--mode graph|pynative] [--seed 1]
 """
 
 import argparse
@@ -92,7 +92,7 @@ def build(args):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--size", type=int, default=48)
     parser.add_argument("--width", type=int, default=16)
@@ -116,7 +116,7 @@ def main(argv=None):
     for i in range(args.steps):
         at = test + i * args.batch % (len(images) - test - args.batch + 1)
         losses.append(float(step(Tensor(images[at : at + args.batch]), Tensor(masks[at : at + args.batch])).asnumpy()))
-        if i % 20 == 19 or i == 0:
+        if i % 40 == 39 or i == 0:
             print(f"step {i + 1:4}  loss {losses[-1]:.4f}  {time.time() - start:.1f} s")
 
     net.set_train(False)

@@ -75,7 +75,7 @@ def resnet50_cifar10(given: list[str]) -> list[float]:
     parser = argparse.ArgumentParser()
     for name, default in (("steps", 20), ("batch", 32), ("width", 64), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--rate", type=float, default=0.005)
     args, _ = parser.parse_known_args(given)
     import resnet50_cifar10 as example
 
