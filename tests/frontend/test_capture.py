@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -279,3 +280,24 @@ def test_a_parameter_that_takes_an_argument_does_not_share_its_memory(x: Tensor)
         p.set_data(p * 2)
         same(X, x)
         same(2 * X, p)
+
+
+def test_garbage_that_lives_longer_does_not_mix_up_a_tree(x: Tensor) -> None:
+    """What is alive at a cut may differ from call to call; a tree grows only where it does what was recorded."""
+
+    def f(a: Tensor) -> Tensor:
+        junk: list[Any] = [a * 3, a * 5]
+        junk.append(junk)  # a circle: it goes when the collector runs
+        if junk and a.sum() > 0:
+            return a * 2 + 1
+        return a * 4 - 1
+
+    g = jit(f)
+    gc.disable()
+    try:
+        same(X * 2 + 1, g(x))
+        gc.collect()
+        for sign in (-1, 1, -1, 1):
+            same(X * 2 + 1 if sign > 0 else -X * 4 - 1, g(Tensor(sign * X)))
+    finally:
+        gc.enable()
