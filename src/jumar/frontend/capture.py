@@ -13,7 +13,8 @@ import sys
 import time
 import types as pytypes
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +89,11 @@ class Captured:
         if form.replayed:
             self.fact.replays += 1
             return self._replay(args, kwargs)
+        with young_heap():
+            return self._record(form, args, kwargs, key, leaves, why)
+
+    def _record(self, form: Form, args: Any, kwargs: Any, key: Any, leaves: list[Tensor], why: str) -> Any:
+        """The function's result, run as Python; what it did is kept for the calls to come."""
         start = time.perf_counter()
         capture = Capture(self.name)
         watch = Watch(capture.effect)
@@ -199,6 +205,19 @@ def form_of(value: Any, leaves: list[Tensor], seen: dict[int, int]) -> Any:
     if value is None or isinstance(value, bool | int | float | str | bytes | complex | Type | np.generic):
         return (kind, value)
     return (kind, id(value))
+
+
+@contextmanager
+def young_heap() -> Iterator[None]:
+    """Within, `gc.collect` looks only at objects made since: on a heap of a million (large packages) it would take a second at every trace."""
+    if gc.get_freeze_count():  # a trace within a trace, or the script's own wish
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _changed(args: Any, kwargs: Any, key: Any, leaves: list[Tensor]) -> bool:
