@@ -81,7 +81,7 @@ TASKS = {
         Task("gpt", "gpt", 8, "adamw", 3e-4, 65, size=256, title="GPT 6 layers x 384, seq 256, b8, AdamW"),
         Task("bert", "bert", 4, "adamw", 2e-5, 2, size=128, title="BERT-base b4 seq 128, AdamW"),
         # for checks of the bench itself
-        Task("resnet50-tiny", "resnet50", 2, "momentum", 0.01, 10, size=32, title="ResNet-50 32x32 b2, momentum"),
+        Task("resnet50-tiny", "resnet50", 16, "momentum", 0.01, 10, size=32, title="ResNet-50 32x32 b16, momentum"),
         Task("gpt-tiny", "gpt", 2, "adamw", 3e-4, 65, size=16, title="GPT 2 layers x 32, seq 16, b2, AdamW"),
         Task("bert-tiny", "bert", 2, "adamw", 3e-4, 2, size=16, title="BERT 2 layers x 32, seq 16, b2, AdamW"),
     )
