@@ -31,6 +31,7 @@ from jumar.frontend.tree import MISS, Entry, walk
 
 MAX_ENTRIES = 8  # trees for one form of arguments; more means that something changes at each call
 MAX_FORMS = 32  # forms of arguments
+MAX_OBJECTS = 6  # forms of arguments that differ in objects known by identity
 
 
 @dataclass
@@ -63,6 +64,8 @@ class Captured:
         form = self.forms.get(key)
         if form is None:
             form = self.forms[key] = Form()
+            if len(self.forms) > MAX_OBJECTS and _objects((args, kwargs)):
+                form.replayed = "an object among the arguments is another one at each call"
             if len(self.forms) > 2 * MAX_FORMS:
                 self.forms.popitem(last=False)
         form.calls += 1

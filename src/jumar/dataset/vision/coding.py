@@ -26,7 +26,8 @@ def pil() -> ModuleType:
         from PIL import Image  # noqa: PLC0415  optional
     except ImportError as error:
         raise need("pillow") from error
-    return Image
+    found: ModuleType = Image
+    return found
 
 
 def is_pil(value: Any) -> bool:
