@@ -49,6 +49,8 @@ def command(
     jumar run --mode graph --explain train.py
     jumar run -m mypackage.train
     """
+    if explain_json is not None and not explain_json.absolute().parent.is_dir():
+        raise ToolError(f"run: --explain-json must be in a folder that exists, got {explain_json}", code="out-folder")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the script may have its own
     start = _module(script) if module else _file(Path(script))
     as_mindspore()
