@@ -217,5 +217,5 @@ def test_a_callback_that_is_none_is_named() -> None:
         CallbackManager([3])
     with pytest.raises(AttributeError, match="cur_stp must be one of"):
         InternalCallbackParam(cur_step_num=1).cur_stp  # noqa: B018
-    with pytest.raises(NotImplementedError, match="jumar's own profile"):
+    with pytest.raises(NotImplementedError, match="not counted yet"):
         train.FlopsUtilizationCollector()

@@ -112,7 +112,7 @@ def test_run_package_loads_base_device_and_runtime_alone(enabled: tuple[Path, di
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT / "src")}
     )
-    assert done.stdout.splitlines()[-1] == "['base', 'device', 'runtime', 'tools'] False"
+    assert done.stdout.splitlines()[-1] == "['base', 'device', 'runtime', 'tools', 'version'] False"
 
 
 def test_run_package_says_which_input_is_wrong(enabled: tuple[Path, dict, str]) -> None:

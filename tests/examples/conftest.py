@@ -1,0 +1,3 @@
+"""The twins are scripts for PyTorch, which no test needs."""
+
+collect_ignore = ["torch_twins.py"]
