@@ -27,7 +27,7 @@ def prepare(engine: str, threads: int) -> str:
         return f"mindspore {ms.__version__}"
     import jumar
 
-    return f"jumar {jumar.__version__}"
+    return f"jumar {jumar.VERSION}"
 
 
 class Mlp(nn.Cell):
