@@ -229,14 +229,19 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None) -> Tensor:
     return Tensor(data, self.dtype if dtype is None else dtype)
 
 
+_NUMPY_NAMES = frozenset(
+    {"keepdims", "initial", "where", "return_indices"}
+)  # whoever uses one of them means NumPy's form, which gives values only
+
+
 def _max_or_min(place: Any, value: Any, pairwise: Any) -> Any:
     """`max` and `min`: (dim, keepdim) gives values and places; the keyword axis gives values, with return_indices places, too."""
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Tensor):
             return pairwise(self, args[0])
-        if not args and "dim" not in kwargs:
-            axis, keep = kwargs.get("axis"), kwargs.get("keepdims", False)
+        if "dim" not in kwargs and (not args or not _NUMPY_NAMES.isdisjoint(kwargs)):
+            axis, keep = args[0] if args else kwargs.get("axis"), kwargs.get("keepdims", False)
             if kwargs.get("return_indices") and axis is not None:
                 return r.with_place(place, self, axis, keep)
             where = kwargs.get("where")
