@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -102,8 +103,21 @@ def message_of(snippet: str, code: str) -> str:
     raise AssertionError(f"{code}: the snippet must fail, and ran")
 
 
+@contextlib.contextmanager
+def elsewhere() -> Iterator[None]:
+    """In a folder of its own: some snippets write files."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def run(snippet: str, name: str) -> None:
     with (
+        elsewhere(),
         contextlib.redirect_stdout(io.StringIO()),
         mock.patch.dict(os.environ, JUMAR_CACHE="0"),
     ):  # as on a machine that never saw the model
