@@ -40,7 +40,6 @@ class Form:
 
     entries: list[Entry] = field(default_factory=list)
     replayed: str = ""
-    calls: int = 0
 
 
 class Captured:
@@ -60,7 +59,7 @@ class Captured:
         if LOCAL.recorder is not None:
             return self.function(*args, **kwargs)
         leaves: list[Tensor] = []
-        key = (form_of(args, leaves, {}), form_of(kwargs, leaves, {}) if kwargs else None)
+        key = _key(args, kwargs, leaves)
         form = self.forms.get(key)
         if form is None:
             form = self.forms[key] = Form()
@@ -68,7 +67,6 @@ class Captured:
                 form.replayed = "an object among the arguments is another one at each call"
             if len(self.forms) > 2 * MAX_FORMS:
                 self.forms.popitem(last=False)
-        form.calls += 1
         why = ""
         if not form.replayed:
             for entry in form.entries:
@@ -103,16 +101,12 @@ class Captured:
         watch.follow(self.function, self.name, "", 0)
         for root in _objects((args, kwargs)):
             watch.follow(root, "argument", "", 0)
-        if sys.getprofile() is None:
-            sys.setprofile(watch.hook)
-        else:
-            capture.effect("is being profiled")
         try:
             with activated(capture):
-                result = self.function(*args, **kwargs)
+                with _watched(watch, capture):
+                    result = self.function(*args, **kwargs)
                 if _changed(args, kwargs, key, leaves):
                     capture.effect("changes an argument", located=False)
-                sys.setprofile(None) if sys.getprofile() == watch.hook else None
                 capture.forget()
                 outside = [t for t in capture.alive() if id(t) not in capture.written]
                 capture.cut(final=True)
@@ -120,8 +114,6 @@ class Captured:
                 if changed:
                     capture.effect(f"changes {changed}", located=False)
         except BaseException:
-            if sys.getprofile() == watch.hook:
-                sys.setprofile(None)
             capture.abandon()
             raise
         path = Path(capture, leaves)
@@ -211,6 +203,21 @@ def form_of(value: Any, leaves: list[Tensor], seen: dict[int, int]) -> Any:
 
 
 @contextmanager
+def _watched(watch: Watch, capture: Capture) -> Iterator[None]:
+    """Within, the watch sees the frames that are entered; where a profiler sees them already, Python runs at each call."""
+    if sys.getprofile() is not None:
+        capture.effect("is being profiled")
+        yield
+        return
+    sys.setprofile(watch.hook)
+    try:
+        yield
+    finally:
+        if sys.getprofile() == watch.hook:
+            sys.setprofile(None)
+
+
+@contextmanager
 def young_heap() -> Iterator[None]:
     """Within, `gc.collect` looks only at objects made since: on a heap of a million (large packages) it would take a second at every trace."""
     if gc.get_freeze_count():  # a trace within a trace, or the script's own wish
@@ -223,11 +230,15 @@ def young_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
+def _key(args: Any, kwargs: Any, leaves: list[Tensor]) -> Any:
+    """The form of a call; its tensors are added to `leaves`."""
+    return (form_of(args, leaves, {}), form_of(kwargs, leaves, {}) if kwargs else None)
+
+
 def _changed(args: Any, kwargs: Any, key: Any, leaves: list[Tensor]) -> bool:
     """Whether the function has changed a container among its arguments."""
     now: list[Tensor] = []
-    after = (form_of(args, now, {}), form_of(kwargs, now, {}) if kwargs else None)
-    return after != key or any(a is not b for a, b in zip(now, leaves, strict=True))
+    return _key(args, kwargs, now) != key or any(a is not b for a, b in zip(now, leaves, strict=True))
 
 
 def _objects(value: Any) -> list[Any]:
