@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from jumar.base import DTYPES, DType, ImportFault, nearest
@@ -133,23 +132,3 @@ def as_type(dtype: Any) -> Type:
         return of_numpy(dtype)
     except TypeError as error:
         raise TypeError(f"dtype: type must be a mindspore dtype, a name or a NumPy type, got {dtype!r}") from error
-
-
-def numpy_of(dtype: Any) -> np.dtype[Any]:
-    """The NumPy type of whatever users write for a type."""
-    return as_type(dtype).numpy
-
-
-def dtype_to_nptype(type_: Type) -> Any:
-    """NumPy's scalar class of a type: `np.float32` for `float32`."""
-    return ml_dtypes.bfloat16 if type_ is bfloat16 else type_.numpy.type
-
-
-def dtype_to_pytype(type_: Type) -> Any:
-    """Python's class for a type."""
-    return {"Bool": bool, "Int": int, "UInt": int, "Float": float, "BFloat": float, "Complex": complex, "String": str}[type_.kind]
-
-
-def pytype_to_dtype(obj: Any) -> Type:
-    """The type of a Python or NumPy class."""
-    return as_type(obj)

@@ -402,17 +402,6 @@ def activated(recorder: Recorder) -> Iterator[None]:
         LOCAL.recorder = before
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """Operators run at once again, whatever is under way: for what belongs to no graph, such as building cells."""
-    before = LOCAL.recorder
-    LOCAL.recorder = None
-    try:
-        yield
-    finally:
-        LOCAL.recorder = before
-
-
 def is_capturing() -> bool:
     """Whether a GRAPH capture is under way."""
     return isinstance(LOCAL.recorder, Capture)

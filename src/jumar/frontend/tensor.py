@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jumar.base import Array, ImportFault, TensorType, dtype_of, type_of
+from jumar.base import Array, ImportFault, TensorType, type_of
 from jumar.frontend import dtype as types
 from jumar.frontend.dtype import Type
 
@@ -372,8 +372,3 @@ def element(array: Array, index: Any, kind: Any = None) -> Any:
         return kind(array.item() if index is None else array[index])
     found = array.item() if index is None else array.item(*index) if isinstance(index, tuple) else array.item(index)
     return found if isinstance(found, bool | int | float | complex | str) else float(found)
-
-
-def tensor_type(value: Any) -> TensorType:
-    """The type of an array-like: for structures of arguments."""
-    return TensorType(tuple(value.shape), dtype_of(value.dtype))
