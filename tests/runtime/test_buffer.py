@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -33,20 +35,41 @@ def test_aligned_copies_only_what_is_not() -> None:
     assert moved.ctypes.data % 64 == 0 and moved.nbytes == 127
 
 
-def test_a_block_is_lent_again_only_when_no_array_refers_to_it() -> None:
-    lender = Recycler()
-    first = lender.lend(1 << 21)
+def test_memory_is_lent_again_when_the_last_view_is_gone() -> None:
+    lender = Recycler(np.dtype(np.float32), (4, 1 << 17))
+    first = lender.lend()
     address = first.ctypes.data
-    piece = first[100:200].view(np.float32)
+    piece = buffer_of(first[1:, 100:200])
     del first
-    other = lender.lend(1 << 21)
+    other = lender.lend()
     assert address != other.ctypes.data  # `piece` still reads the first
     del piece
-    assert address == lender.lend(1 << 21).ctypes.data
+    assert address == lender.lend().ctypes.data
+    assert (np.dtype(np.float32), (4, 1 << 17)) == (other.dtype, other.shape)
 
 
-def test_only_so_many_blocks_of_a_size_wait() -> None:
-    lender = Recycler(kept=1)
-    loans = [lender.lend(1 << 21) for _ in range(3)]
-    del loans
-    assert [1] == [len(blocks) for blocks in lender._free.values()]
+def buffer_of(array: np.ndarray) -> memoryview:
+    """What other libraries hold: a buffer of a view."""
+    return memoryview(array)
+
+
+def test_only_so_many_blocks_are_held_and_no_two_loans_share_memory() -> None:
+    lender = Recycler(np.dtype(np.uint8), (1 << 20,), kept=1)
+    loans = [lender.lend() for _ in range(3)]
+    assert 3 == len({loan.ctypes.data for loan in loans})
+    assert 1 == len(lender._blocks)
+
+
+def test_threads_never_get_the_same_memory() -> None:
+    lender = Recycler(np.dtype(np.int64), (1 << 14,))
+
+    def work(number: int) -> bool:
+        for _ in range(300):
+            loan = lender.lend()
+            loan[:] = number
+            if (loan != number).any():
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))

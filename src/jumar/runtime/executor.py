@@ -7,12 +7,14 @@ In: a `Program` and arrays.  Out: arrays.  An `Instance` may be used from severa
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -99,7 +101,14 @@ class _Context:
     updated: tuple[list[int], list[int]] | None = None
 
 
-RECYCLED_NBYTES = 1 << 20  # smaller outputs come from malloc, which keeps their pages
+RECYCLED_NBYTES = 1 << 16  # smaller outputs come from malloc, which keeps their pages
+
+
+def _lender(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Callable[[], Array]:
+    """What makes an output: two blocks of a large one are held, since the result of the call before may still be read."""
+    if math.prod(shape) * dtype.itemsize < RECYCLED_NBYTES:
+        return partial(_EMPTY, shape, dtype)
+    return Recycler(dtype, shape).lend
 
 
 class Instance:
@@ -117,14 +126,11 @@ class Instance:
         self._updated = frozenset(self._updates.values())
         # outputs with memory of their own, and for each output the array that it is: inputs first, then those
         self._outputs = [(p.name, p.type.dtype.numpy, p.type.dims) for o, p in enumerate(program.outputs) if o not in self._updates]
-        self._output_nbytes = [
-            (p.type.nbytes < RECYCLED_NBYTES, p.type.nbytes) for o, p in enumerate(program.outputs) if o not in self._updates
-        ]
+        self._lenders = [_lender(dtype, shape) for _, dtype, shape in self._outputs]
         fresh = {o: i for i, o in enumerate(o for o in range(len(program.outputs)) if o not in self._updates)}
         self._fresh_of = fresh
         self._nbytes = [p.type.nbytes for p in program.inputs]
         self._results = [self._updates[o] if o in self._updates else len(program.inputs) + fresh[o] for o in range(len(program.outputs))]
-        self._recycler = Recycler(kept=2 * len(program.outputs))  # of the results of two calls: one may still be read
         self._segments = _segments(program)
         self._host: dict[int, Callable[..., Any]] = {}
         for i, step in enumerate(program.steps):
@@ -248,10 +254,7 @@ class Instance:
 
     def _fresh(self) -> list[Array]:
         """Arrays for the outputs; large ones on memory that earlier outputs have left."""
-        return [
-            _EMPTY(shape, dtype) if small else self._recycler.lend(nbytes).view(dtype).reshape(shape)
-            for (_, dtype, shape), (small, nbytes) in zip(self._outputs, self._output_nbytes, strict=True)
-        ]
+        return [lend() for lend in self._lenders]
 
     def _checked(self, out: Sequence[Array], inputs: Sequence[Array]) -> list[Array]:
         """The arrays of `out` that outputs are written into; those that update an input must be that input."""
@@ -324,7 +327,7 @@ class Instance:
         steps, threads = self.program.steps, self.threads
         rate = cycles_per_us()
         stamps = np.zeros((max(1, len(steps)), threads, 2), np.int64)
-        arrays = [*(np.ascontiguousarray(a) for a in inputs), *(np.empty(s, d) for _, d, s in self._outputs)]
+        arrays = [*(np.ascontiguousarray(a) for a in inputs), *self._fresh()]  # outputs on warm memory, as in a run
         host_times: dict[int, tuple[int, int]] = {}
         # taken out of the list, so that no other caller's run writes times into memory that is gone by then
         try:

@@ -22,6 +22,7 @@ from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
+from jumar.operators.cpu.skinny import lower_skinny
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
 from jumar.operators.schedule import Lowered, schedule
@@ -37,7 +38,7 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
         return None
     match group.root.op:
         case MatMul():
-            return lower_matmul(group, target)
+            return lower_skinny(group, target) or lower_matmul(group, target)
         case Conv(channels_last=True):
             group = without_bias(group)
             return lower_channels_last(group, target)
