@@ -14,7 +14,7 @@ from jumar.compiler.autodiff import gradients
 from jumar.ir import REGISTRY, Graph, Node, Op, Sample, constant, evaluate, interpret, large_constants, param, parse_graph, print_graph
 from jumar.operators import square
 
-STRUCTURAL = {"param", "constant", "get", "fused"}  # made by graphs and passes, not by users; tested there
+STRUCTURAL = {"param", "constant", "get", "fused", "batchwise"}  # made by graphs and passes, not by users; tested there
 OPTIONAL = {"image_decode"}  # needs Pillow; the conformance suite has pictures
 OPS = {name: op for name, op in sorted(REGISTRY.items()) if name not in STRUCTURAL | OPTIONAL and op.__module__.startswith("jumar.")}
 CASES = [pytest.param(op, s, id=f"{name}-{i}") for name, op in OPS.items() for i, s in enumerate(op.samples)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jumar.base import NATIVE, CompileError, TensorType, event
 from jumar.compiler.order import order_works
@@ -17,7 +17,21 @@ from jumar.compiler.passes.decompose import decomposed
 from jumar.device import Target
 from jumar.ir import Constant, Get, Graph, Node, Param, apply, same_node, topological
 from jumar.kernel import Kernel
-from jumar.operators import After, Concat, Fused, Identity, Lowered, Place, Reshape, Task, Temp, TempPlace, find_schedule
+from jumar.operators import (
+    After,
+    Batchwise,
+    Concat,
+    Fused,
+    Identity,
+    Lowered,
+    Place,
+    Reshape,
+    Task,
+    TaskArg,
+    Temp,
+    TempPlace,
+    find_schedule,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +147,9 @@ class _Lowerer:
             parts = self.several.get(inputs[0])
             return parts[old.op.index] if parts else same_node(old, inputs)
         node = same_node(old, inputs)
+        if isinstance(node.op, Batchwise):
+            self._repeat(node, node.op)
+            return node
         lowered = self._ask(node)
         if lowered is not None:
             self._take(node, lowered)
@@ -168,6 +185,21 @@ class _Lowerer:
                 for kernel in kernels_of(task):
                     self.on_kernel(kernel)
         self.made.choices.append(Choice(node, "native"))
+
+    def _repeat(self, node: Node, op: Batchwise) -> None:
+        """The tasks of a body once for each part of the batch.   Its kernels, tables and packed weights are made once."""
+        body = _Lowerer(self.target, self.on_kernel).run(op.body)
+        results = (node.type,) if isinstance(node.type, TensorType) else node.type
+        for part in range(op.parts):
+            copies = _Copies(body)
+            for i, (p, source) in enumerate(zip(op.body.params, node.inputs, strict=True)):
+                self.made.aliases[copies.node(p), 0] = Place(source, part * p.type.nbytes if i in op.cut else 0)
+            for r, ((inner, result), type_) in enumerate(zip(body.outputs, results, strict=True)):
+                self.made.aliases[copies.node(inner), result] = Place(node, part * (type_.nbytes // op.parts), r)
+            for (inner, result), place in body.aliases.items():
+                self.made.aliases[copies.node(inner), result] = copies.place(place)
+            self.made.works += [copies.work(w) for w in body.works]
+        self.made.choices += body.choices
 
     def _host(self, node: Node) -> None:
         types = [t for n in (node, *node.inputs) for t in (n.type if isinstance(n.type, tuple) else (n.type,))]
@@ -268,6 +300,39 @@ class _Lowerer:
             places[value] = Place(node, offset)
             offset += piece.type.nbytes
         return places
+
+
+@dataclass
+class _Copies:
+    """What one repetition of a body has of its own: nodes for its values, and temporaries."""
+
+    body: Lowering
+    nodes: dict[Node, Node] = field(default_factory=dict)
+    temps: dict[Temp, Temp] = field(default_factory=dict)
+
+    def node(self, node: Node) -> Node:
+        """The node that stands for one of the body; constants stay themselves."""
+        for n in _order(node, self.nodes):
+            self.nodes[n] = n if isinstance(n.op, Constant) else Node(n.op, tuple(self.nodes[i] for i in n.inputs), n.type, n.loc)
+        return self.nodes[node]
+
+    def place(self, place: Place) -> Place:
+        return replace(place, node=self.node(place.node))
+
+    def work(self, work: Work) -> Work:
+        """The same on the copies."""
+        if work.task is None:
+            return Work(self.node(work.node))
+        args: list[TaskArg] = []
+        for arg in work.task.args:
+            match arg:
+                case Place():
+                    args.append(self.place(arg))
+                case TempPlace(temp=temp):
+                    args.append(replace(arg, temp=self.temps.setdefault(temp, Temp(temp.nbytes, temp.label))))
+                case _:
+                    args.append(arg)
+        return Work(self.node(work.node), replace(work.task, args=tuple(args)))
 
 
 def _over(work: Work, touched: list[tuple[Block, int, bool]], value: Block, target: Block) -> bool:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from jumar.base import config
 from jumar.compiler.passes.canonicalize import Canonicalize
+from jumar.compiler.passes.cut_batch import cut_batch_for
 from jumar.compiler.passes.decompose import Decompose
 from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.fold_scale import FoldScale
@@ -58,7 +59,7 @@ def stages(target: Target) -> tuple[Stage, ...]:
             Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),
         Stage(SELECTED, (Decompose(target.name), Canonicalize(), Fold(), FoldScale(), Layout(), Canonicalize(), Fold(), Merge())),
-        Stage(FUSED, (Recompute(), Fuse(target.name))),
+        Stage(FUSED, (Recompute(), cut_batch_for(target), Fuse(target.name))),
     )  # fmt: skip
     skipped = {name.strip() for name in config("skip_passes").split(",")}
     return tuple(Stage(s.name, tuple(p for p in s.passes if p.name not in skipped)) for s in table)

@@ -47,6 +47,7 @@ from jumar.operators.sort import Compress, Det, Ngrams, NonMaxSuppression, NonZe
 from jumar.operators.sequence_loss import CtcLoss, SuppressOverlaps, ctc_ways
 from jumar.operators.linalg import Cholesky, Eigh, Eigvals, Inverse, Qr, Solve, SolveTriangular, Svd
 from jumar.operators.fused import Fused
+from jumar.operators.batchwise import Batchwise
 from jumar.operators.after import After
 from jumar.operators.opaque import Opaque
 from jumar.operators.schedule import (  # fmt: skip
@@ -67,6 +68,7 @@ for _module in pkgutil.iter_modules(cpu.__path__):
 __all__ = [
     "Abs", "Acos", "Acosh", "Activation", "Add", "add", "After", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
     "AttentionGrad", "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
+    "Batchwise",
     "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",

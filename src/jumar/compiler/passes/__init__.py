@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jumar.compiler.passes.canonicalize import Canonicalize
+from jumar.compiler.passes.cut_batch import CutBatch
 from jumar.compiler.passes.decompose import Decompose
 from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.fold_scale import FoldScale
@@ -15,7 +16,20 @@ from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.split import Split
 
 PASSES: dict[str, Callable[..., Any]] = {
-    p.name: p for p in (Canonicalize, Decompose, Fold, FoldScale, Fuse, Layout, Merge, Recognize, Recompute, Split)
+    p.name: p for p in (Canonicalize, CutBatch, Decompose, Fold, FoldScale, Fuse, Layout, Merge, Recognize, Recompute, Split)
 }
 
-__all__ = ["PASSES", "Canonicalize", "Decompose", "Fold", "FoldScale", "Fuse", "Layout", "Merge", "Recognize", "Recompute", "Split"]
+__all__ = [
+    "PASSES",
+    "Canonicalize",
+    "CutBatch",
+    "Decompose",
+    "Fold",
+    "FoldScale",
+    "Fuse",
+    "Layout",
+    "Merge",
+    "Recognize",
+    "Recompute",
+    "Split",
+]

@@ -12,14 +12,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jumar.base import CompileError, Loc, TensorType, event
 from jumar.compiler.passes.fuse_join import Group, Joiner
-from jumar.ir import Constant, Get, Graph, Node, Op, Param, apply, param
+from jumar.ir import Constant, Get, Graph, Node, Op, Param, apply, param, rebuild
 from jumar.operators import (
     ArgMax,
     ArgMin,
+    Batchwise,
     Broadcast,
     Composite,
     Elementwise,
@@ -55,6 +56,7 @@ class Fuse:
     name = "fuse"
 
     def __call__(self, graph: Graph) -> Graph:
+        graph = self._within(graph)
         groups = Groups(graph, self)
         if self.epilogues:
             for node in graph.nodes:
@@ -74,6 +76,17 @@ class Fuse:
         if kinds or refused:
             event("fuse", groups=sum(kinds.values()), refused=len(refused), joined=joined, **kinds)
         return result
+
+    def _within(self, graph: Graph) -> Graph:
+        """The graph with groups in the bodies that run on parts of the batch."""
+        if not any(isinstance(n.op, Batchwise) for n in graph.nodes):
+            return graph
+
+        def visit(node: Node, inputs: tuple[Node, ...]) -> Node:
+            op = node.op
+            return Node(replace(op, body=self(op.body)) if isinstance(op, Batchwise) else op, inputs, node.type, node.loc)
+
+        return rebuild(graph, visit)
 
 
 def fusible(node: Node) -> bool:
