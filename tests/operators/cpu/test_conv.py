@@ -11,9 +11,10 @@ from tests.operators.cpu.nodes import check_fused, close, random, run_node
 
 from jumar.base import Array, type_of
 from jumar.device import host
+from jumar.device.cpu import named
 from jumar.ir import Node, constant, param
 from jumar.operators import Add, Conv, HardSwish, Mul, Relu, Silu
-from jumar.operators.cpu.contraction import without_bias
+from jumar.operators.cpu.contraction import lower_contraction, without_bias
 from jumar.operators.cpu.conv import filters_of, geometry_of
 from jumar.operators.cpu.root import root_group
 from jumar.operators.cpu.winograd import Plan, lower_winograd
@@ -165,3 +166,27 @@ def test_channels_first_conv_runs_between_transposes(spatial: Any) -> None:
     op = Conv(one, one, one, one)
     node, values = conv_node(op, x, w, b)
     close(exact(op, x, w, b), run_node(node, values), 3e-6)
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "haswell", "skylake-avx512"])
+@pytest.mark.parametrize("channels, filters", [(16, 64), (3, 16), (24, 72), (40, 13), (72, 40), (5, 200), (112, 100)])
+def test_narrow_products(channels: int, filters: int, cpu: str) -> None:
+    """Every width of the tile, panels that are full and that are not, rows that the last tile has not."""
+    rng = np.random.default_rng(0)
+    x, w, bias = random(rng, 2, 7, 9, channels), random(rng, filters, channels, 1, 1), random(rng, filters)
+    op = Conv((1, 1), (0, 0), (0, 0), (1, 1), channels_last=True)
+    for fixed in (True, False):
+        node, values = conv_node(op, x, w, bias, fixed)
+        found = lower_contraction(node, named(cpu))
+        assert found and found.tasks[-1].kernel.name == "narrow"
+        close(exact(op, x, w, bias), run_node(node, values, found), 3e-6)
+
+
+def test_narrow_products_with_their_epilogue() -> None:
+    rng = np.random.default_rng(0)
+    op = Conv((1, 1), (0, 0), (0, 0), (1, 1), channels_last=True)
+    for channels, filters in ((24, 72), (72, 40)):
+        x, w, b = random(rng, 2, 9, 8, channels), random(rng, filters, channels, 1, 1), random(rng, filters)
+        residual, scale = random(rng, 2, 9, 8, filters), random(rng, 2, 1, 1, filters)
+        check_fused(lambda x, r: Add()(HardSwish()(op(x, constant(w), constant(b))), r), x, residual)  # noqa: B023  (called at once)
+        check_fused(lambda x, r, s: Mul()(Add()(op(x, constant(w)), r), s), x, residual, scale)  # noqa: B023

@@ -26,12 +26,14 @@ from jumar.operators.cpu.filters import Filters, forward, packed_filters
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
+from jumar.operators.cpu.narrow import DEEPEST, narrow_task, narrow_tile
 from jumar.operators.cpu.prepare import convert_task
 from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
 from jumar.operators.windows import split_channels
 
 PADDING = -(1 << 40)  # in a table: so low that no sum with it can be a place in memory
+LEAST_ROWS = 48  # of a narrow product
 RUN_CHANNELS = 12  # with so few channels or fewer, the taps of a row are taken as one run
 
 
@@ -123,6 +125,12 @@ def window_tasks(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, la
     """Packed filters and the contraction; x is of the tile's type.   layout: of `g.images` batches of groups, each of `g.rows` rows."""
     tasks: list[Task] = []
     w = group.root.inputs[1]
+    if g.pointwise and g.groups * g.images == 1 and g.inner <= DEEPEST and g.rows >= LEAST_ROWS:
+        slim = narrow_tile(g.rows, g.filters, tile.dtype, target)
+        weights = packed_filters(group.place(w), group.array(w), w.dtype, filters, slim, tasks)
+        zero = np.zeros(1, np.int64)
+        sizes = (g.rows, g.filters, g.inner, g.channels)
+        return [*tasks, narrow_task(group, layout, slim, sizes, x, weights, place_table(zero, zero, layout), target)]
     weights = packed_filters(group.place(w), group.array(w), w.dtype, filters, tile, tasks)
     panels = -(-g.filters_each // tile.columns)
     image, each = (v.reshape(-1) for v in np.indices((g.images, g.groups), dtype=np.int64))

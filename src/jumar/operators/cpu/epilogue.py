@@ -202,8 +202,13 @@ class Writer:
             name = f"y{i}" if i < len(epilogue.outputs) else f"e{i - len(epilogue.outputs)}"
             self.params.append((k.pointer(name, lie.dtype), {n: k.integer(f"{name}_{n}") for n in NUMBERS}))
 
-    def columns(self, offset: Callable[[int], Value], column: Value, width: Value | None, lanes: int) -> Columns:
-        """Code for the columns from `column`.   offset(i): of this batch for value i; width: columns that exist (None: all `lanes`)."""
+    def columns(
+        self, offset: Callable[[int], Value], column: Value, width: Value | None, lanes: int, *, ahead: bool = True
+    ) -> Columns:  # fmt: skip
+        """Code for the columns from `column`.   offset(i): of this batch for value i; width: columns that exist (None: all `lanes`).
+
+        ahead: the next columns are written later, so their lines are fetched.
+        """
         k, starts = self.k, []
         for i, (lie, (pointer, numbers)) in enumerate(zip(self.lies, self.params, strict=True)):
             at = offset(i)
@@ -213,14 +218,14 @@ class Writer:
                 period = numbers["column_period"]
                 at = at + quotient(k, column, period) * numbers["column_outer"] + modulo(k, column, period)
             starts.append(k.offset(pointer, at))
-        return Columns(self, starts, None if width is None else k.lane_mask(width, lanes), lanes)
+        return Columns(self, starts, None if width is None else k.lane_mask(width, lanes), lanes, ahead)
 
 
 class Columns:
     """Code of an epilogue for one panel of columns: what all rows share is loaded once."""
 
-    def __init__(self, writer: Writer, starts: list[Value], mask: Value | None, lanes: int) -> None:
-        self.writer, self.starts, self.mask, self.lanes = writer, starts, mask, lanes
+    def __init__(self, writer: Writer, starts: list[Value], mask: Value | None, lanes: int, ahead: bool) -> None:
+        self.writer, self.starts, self.mask, self.lanes, self.ahead = writer, starts, mask, lanes, ahead
         self.shared = {i: self._load(i, 0) for i, lie in self._operands() if lie.rows == FIXED}
 
     def _operands(self) -> list[tuple[int, Lie]]:
@@ -246,7 +251,8 @@ class Columns:
         for i, value in enumerate(epilogue.expression.emit(k, values, self.lanes)):
             at = self._row(i, row)
             store(k, value, self.starts[i], at, self.mask)
-            k.prefetch(self.starts[i], at + self.lanes, write=True)  # the line of the next panel, while that one is computed
+            if self.ahead:
+                k.prefetch(self.starts[i], at + self.lanes, write=True)  # the line of the next panel, while that one is computed
 
 
 def quotient(k: Builder, a: Value, b: Value) -> Value:
