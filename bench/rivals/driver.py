@@ -1,4 +1,4 @@
-"""Starts the rivals of a row, lets them take turns, and tells who was how fast.
+"""Starts the rivals of a row, lets them take turns, and tells who was how fast.  Used by bench/train.py, eager.py and infer.py.
 
 In: `Rivals` (engines and their interpreters), rows, rounds.  Out: `Result`s, and their Markdown and JSON.
 One works at a time: the others wait for a line on their pipe. Every rival of a row is bound to the same cores.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import select
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,9 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 OURS = "jumar"
 COMPARED = 8  # losses: later ones differ by how rounding has grown
+PACKAGES = ("jumar", "mindspore", "torch", "jax", "onnxruntime", "openvino")
+UNSUITED = "Unsuited"  # the error of an engine that has nothing of its own to do with a model
+LIMIT_S = 900.0  # of one answer: a rival that hangs is a note in its row
 
 
 @dataclass
@@ -45,6 +50,15 @@ class Result:
     reference: str = ""
     notes: dict[str, str] = field(default_factory=dict)
     load: float = 0.0
+    flops: int = 0  # of a run
+    peak_gflops: float = 0.0  # what the multiply-add units did in the same minutes
+
+    @property
+    def share_of_peak(self) -> dict[str, float]:
+        """Of the multiply-add units' measured peak, for each engine; empty where the flops are not known."""
+        if not self.flops or not self.peak_gflops or self.unit != "ms":
+            return {}
+        return {engine: self.flops / (ms * 1e6) / self.peak_gflops for engine, ms in self.median.items()}
 
 
 class Worker:
@@ -55,22 +69,27 @@ class Worker:
         cores = sorted(os.sched_getaffinity(0))[:threads]
         each = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "JUMAR_THREADS")}
         caches = {name: str(cache) for name in ("JUMAR_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "BENCH_CACHE")}
+        self.errors = cache / f"stderr-{os.urandom(4).hex()}.txt"
         self.process = subprocess.Popen(
             [python, str(HERE / "worker.py"), engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=(cache / f"stderr-{os.urandom(4).hex()}.txt").open("w"),
+            stderr=self.errors.open("w"),
             text=True,
             cwd=cache,
             env={**os.environ, **each, **caches, "BENCH_CORES": ",".join(map(str, cores)), "GLOG_v": "3", **environment},
         )
 
-    def ask(self, **command: Any) -> dict[str, Any]:
-        """The answer to a command; a worker that died answers with an error."""
+    def ask(self, *, limit_s: float = LIMIT_S, **command: Any) -> dict[str, Any]:
+        """The answer to a command; a worker that died or took too long (and is then ended) answers with an error."""
         assert self.process.stdin is not None and self.process.stdout is not None, "driver: the worker has pipes"
         try:
             self.process.stdin.write(json.dumps(command) + "\n")
             self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], limit_s)[0]:
+                self.process.kill()
+                self.process.wait()
+                return {"error": f"no answer to {command['do']} within {limit_s:.0f} s"}
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
@@ -115,12 +134,12 @@ def measure(
                 caches[engine].mkdir()
                 worker = workers[engine] = Worker(engine, rivals.python(engine), threads, caches[engine], {})
                 answer = worker.ask(do="setup", bench=bench, row=row, threads=threads)
-                if not _accepted(answer, engine, result, rivals):
+                if not accepted(answer, engine, result, rivals):
                     workers.pop(engine).quit()
                     continue
                 result.cold_s[engine] = answer["compile_s"]
                 result.losses[engine] = [answer["loss"]] if "loss" in answer else []
-            times = _turns(workers, result, rounds, steps)
+            times = turns(workers, result, rounds, steps=steps)
             for engine, worker in workers.items():
                 result.peak_mb[engine] = float(worker.ask(do="facts").get("peak_mb", np.nan))
                 worker.quit()
@@ -134,49 +153,55 @@ def measure(
         finally:
             for worker in workers.values():
                 worker.quit()
-    _summary(result, times)
+    summarize(result, times)
     return result
 
 
-def _accepted(answer: dict[str, Any], engine: str, result: Result, rivals: Rivals) -> bool:
+def accepted(answer: dict[str, Any], engine: str, result: Result, rivals: Rivals) -> bool:
+    """Whether an engine is set up; if not, why is noted."""
     if "missing" in answer:
         rivals.missing[engine] = f"the package {answer['missing']} is not there ({rivals.python(engine)})"
         print(f"  {engine}: left out: {rivals.missing[engine]}", flush=True)
         return False
     if "error" in answer:
         result.notes[engine] = answer["error"]
-        print(f"  {engine}: {answer['error']}", flush=True)
+        if not answer["error"].startswith(UNSUITED):
+            print(f"  {engine}: {answer['error']}", flush=True)
         return False
     rivals.versions[engine] = answer["versions"]
     return True
 
 
-def _turns(workers: dict[str, Worker], result: Result, rounds: int, steps: int) -> dict[str, list[list[float]]]:
-    """For each engine its times of each round."""
+def turns(
+    workers: dict[str, Worker], result: Result, rounds: int, tick: Callable[[int], None] = lambda _: None, **amount: float
+) -> dict[str, list[list[float]]]:
+    """For each engine its times of each round.   amount: of a turn, as the worker's `run` takes it; tick: told of each round that begins."""
     times: dict[str, list[list[float]]] = {engine: [] for engine in workers}
     for at in range(rounds):
         order = list(workers)
         order = order[at % len(order) :] + order[: at % len(order)] if order else []
+        tick(at)
         for engine in order:
             time.sleep(0.05)  # threads of the one before go to sleep
-            answer = workers[engine].ask(do="run", steps=steps)
+            answer = workers[engine].ask(do="run", **amount)
             if "error" in answer:
                 result.notes[engine] = answer["error"]
                 workers.pop(engine).quit()
                 times.pop(engine)
                 continue
             times[engine].append(answer["times_ms"])
-            result.losses[engine] += answer["losses"]
+            result.losses.setdefault(engine, []).extend(answer["losses"])
     return times
 
 
-def _summary(result: Result, times: dict[str, list[list[float]]]) -> None:
+def summarize(result: Result, times: dict[str, list[list[float]]]) -> None:
+    """Medians, spreads, and ratios to each rival, into the result.   A rival whose outputs differ (a note says so) is none to be compared with."""
     scale = 1e3 if result.unit == "us" else 1.0
     for engine, turns in times.items():
         flat = np.concatenate([np.asarray(turn) for turn in turns]) * scale
         result.median[engine] = float(np.median(flat))
         result.spread[engine] = (float(np.percentile(flat, 10)), float(np.percentile(flat, 90)))
-    others = [engine for engine in times if engine != OURS]
+    others = [engine for engine in times if engine != OURS and engine not in result.notes]
     if OURS in times and others:
         result.best = min(others, key=lambda engine: result.median[engine])
         mine = np.array([np.median(turn) for turn in times[OURS]])
@@ -195,19 +220,56 @@ def _summary(result: Result, times: dict[str, list[list[float]]]) -> None:
                 result.agree[engine] = float(difference.max())
 
 
+VECTORS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile", "asimd", "asimddp", "sve")
+
+
 def machine() -> dict[str, Any]:
     """What it was measured on."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    flags = set(next((line.partition(":")[2] for line in lines if line.lower().startswith(("flags", "features"))), "").split())
+    family = [next((v.partition(":")[2].strip() for v in lines if v.startswith(key)), "") for key in ("cpu family", "model\t", "stepping")]
+    pages = _text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
     return {
         "cpu": cpu,
+        "family": "/".join(v for v in family if v),
+        "vectors": [name for name in VECTORS if name in flags],
+        "caches": _caches(Path("/sys/devices/system/cpu/cpu0/cache")),
+        "huge_pages": pages.partition("[")[2].partition("]")[0],
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "cores": len(os.sched_getaffinity(0)),
         "load_before": os.getloadavg()[0],
         "system": platform.platform(),
         "python": platform.python_version(),
         "date": time.strftime("%Y-%m-%d"),
     }
+
+
+def machine_text(facts: dict[str, Any]) -> str:
+    """The same in a line."""
+    caches = ", ".join(f"{level} {size}" for level, size in facts["caches"].items())
+    return (
+        f"{facts['cpu']} (family/model/stepping {facts['family']}; {', '.join(facts['vectors'])}), {facts['cores']} cores, {caches}, "
+        f"{facts['memory_gb']} GB, huge pages: {facts['huge_pages'] or 'unknown'}; load {facts['load_before']:.2f} at the start; "
+        f"{facts['system']}; Python {facts['python']}; {facts['date']}."
+    )
+
+
+def _caches(folder: Path) -> dict[str, str]:
+    """{"L1d": "48K", ...} of one core."""
+    found = {}
+    for each in sorted(folder.glob("index*")):
+        kind = {"Data": "d", "Instruction": "i"}.get(_text(each / "type"), "")
+        found[f"L{_text(each / 'level')}{kind}"] = _text(each / "size")
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def line(result: Result) -> str:
@@ -224,7 +286,7 @@ def markdown(title: str, question: str, results: list[Result], rivals: Rivals, f
     versions = ", ".join(dict.fromkeys(rivals.versions.values()))
     lines = [
         f"# {title}", "", question, "",
-        f"{facts['cpu']}, {facts['cores']} cores, load {facts['load_before']:.2f} at the start; {facts['system']}; {facts['date']}.",
+        machine_text(facts),
         f"{versions}. Each rival is a process of its own, bound to the same cores; they take turns.",
         *(f"Left out: {engine}: {why.partition(' (')[0]}." for engine, why in rivals.missing.items()),
         "Median (p10 to p90). Ratio = ours / theirs, median over the rounds (lowest to highest): below 1 we are faster.", "",
@@ -273,7 +335,7 @@ def pythons(given: list[str]) -> dict[str, str]:
     found = {}
     for each in given:
         package, _, path = each.partition("=")
-        if package not in ("jumar", "mindspore", "torch", "jax") or not path:
-            raise SystemExit(f"--python must be jumar=, mindspore=, torch= or jax= and the path of an interpreter, got {each}")
+        if package not in PACKAGES or not path:
+            raise SystemExit(f"--python must be one of {', '.join(f'{p}=' for p in PACKAGES)} and the path of an interpreter, got {each}")
         found[package] = path
     return found
