@@ -17,7 +17,7 @@ from jumar.tools.cli import cli, main
 def test_version_and_help_name_every_command(tmp_path: Path) -> None:
     assert jumar("--version", cwd=tmp_path).stdout.startswith("jumar ")
     text = jumar("--help", cwd=tmp_path).stdout
-    for command in ("run", "enable", "run-package", "ops", "explain", "cache", "settings", "completion"):
+    for command in ("run", "enable", "run-package", "tune", "ops", "explain", "cache", "settings", "completion"):
         assert command in text
 
 

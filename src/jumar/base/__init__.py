@@ -1,5 +1,6 @@
 """The ground floor: types, errors, settings and traces that every other room shares."""
 
+from jumar.base.choices import Asked, Option, Question, choices_key, choose, code_version, keep_choices, trying
 from jumar.base.config import SETTINGS, Setting, code_settings, config
 from jumar.base.errors import (
     CompileError,

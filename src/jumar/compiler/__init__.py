@@ -2,7 +2,7 @@
 
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.autodiff import gradients
-from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, optimize
+from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, finish, optimize
 from jumar.compiler.host import host_function
 from jumar.compiler.lower import Choice, Lowering, Work, lower
 from jumar.compiler.plan import Life, Plan, plan
@@ -11,5 +11,5 @@ from jumar.compiler.stages import STAGES, Pass, Stage, stages
 
 __all__ = [
     "STAGES", "Assembled", "Choice", "CompileReport", "Compiled", "Life", "Lowering", "Pass", "PassReport", "Plan", "Refusal", "Saver",
-    "Stage", "Work", "assemble", "compile", "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
+    "Stage", "Work", "assemble", "compile", "finish", "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
 ]  # fmt: skip

@@ -85,11 +85,7 @@ def compile(graph: Graph, target: Target | None = None, *, threads: int = 0, sav
     with during(f"compiling graph {graph.name!r} for {target.name}"), recording() as record:
         saver.graph(CAPTURE, graph)
         graph, passes = optimize(graph, target, saver)
-        with KernelMaker(target, threads) as maker:
-            with span("lower"):
-                lowering = lower(graph, target, maker.add)
-            made = maker.finish()
-        assembled = assemble(lowering, target, made)
+        lowering, assembled = finish(graph, target, threads=threads)
         saver.assembled(assembled, target)
     seconds = {name: record.seconds(name) for name in ("lower", "plan", "kernels", "constants")}
     seconds |= {"passes": sum(p.seconds for p in passes), "total": time.perf_counter() - start}
@@ -103,6 +99,15 @@ def compile(graph: Graph, target: Target | None = None, *, threads: int = 0, sav
         seconds,
     )
     return Compiled(assembled.program, report, graph, lowering, assembled)
+
+
+def finish(graph: Graph, target: Target, *, threads: int = 0) -> tuple[Lowering, Assembled]:
+    """The Program of a graph after all passes."""
+    with KernelMaker(target, threads) as maker:
+        with span("lower"):
+            lowering = lower(graph, target, maker.add)
+        made = maker.finish()
+    return lowering, assemble(lowering, target, made)
 
 
 def optimize(graph: Graph, target: Target, saver: Saver | None = None) -> tuple[Graph, list[PassReport]]:

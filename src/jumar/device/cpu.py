@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from jumar.device.target import Target
 _SYS_CPU = Path("/sys/devices/system/cpu")
 
 
-def host() -> Target:
-    """The machine that this process runs on, with the settings `cpu` and `cpu_features` applied."""
-    return _host(config("cpu"), config("cpu_features"))
+def host(cores: int = 0) -> Target:
+    """The machine that this process runs on, with the settings `cpu` and `cpu_features` applied.   cores: to plan for; 0 for all that it may use."""
+    found = _host(config("cpu"), config("cpu_features"))
+    return replace(found, cores=cores) if cores else found
 
 
 @lru_cache(maxsize=8)

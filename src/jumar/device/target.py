@@ -54,3 +54,8 @@ class Target:
     def instruction_set(self) -> str:
         """What generated code depends on, for cache keys; sizes and counts are not part of it."""
         return f"{self.triple}/{self.cpu}/{self.features}"
+
+    @property
+    def machine(self) -> str:
+        """What the speed of generated code depends on: instruction set, cores and caches."""
+        return f"{self.instruction_set}/{self.cores} cores/{self.l1_nbytes}/{self.l2_nbytes}/{self.l3_nbytes}"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jumar.base import Array, ImportFault, code_settings, nearest
-from jumar.device import host
+from jumar.base import Array, ImportFault, choices_key, code_settings, config, nearest
+from jumar.device import Target, host
 from jumar.frontend.importers.onnx.plan import Executable, Interpreted
 from jumar.ir import Graph
 from jumar.runtime import Instance, Program, pieces
@@ -56,14 +56,19 @@ class Cpu:
     threads: int = 0
 
     @property
+    def target(self) -> Target:
+        """This machine with as many cores as threads will run."""
+        return host(self.threads or config("threads"))
+
+    @property
     def identity(self) -> str:
         """What the code depends on beside the graph."""
-        return f"cpu {host()} {code_settings()}"
+        return f"cpu {self.target} {code_settings()} {choices_key()}"
 
     def compile(self, graph: Graph) -> Executable:
         from jumar.compiler import compile  # noqa: PLC0415  (0.1 s and more: a model from the cache never needs it)
 
-        compiled = compile(graph, host(), threads=self.threads)
+        compiled = compile(graph, self.target, threads=self.threads)
         return Native(compiled.program, compiled.instance(threads=self.threads), compiled)
 
     def dump(self, executable: Executable) -> list[bytes | memoryview] | None:

@@ -12,10 +12,10 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jumar.base import Array, config, event, span
+from jumar.base import Array, code_version, config, event, span
 from jumar.frontend.engines import Cpu, Native
 from jumar.frontend.memory import check_fits
-from jumar.frontend.store import code_version, digest, open_store
+from jumar.frontend.store import digest, open_store
 from jumar.ir import Constant, Graph, Node, param, print_graph, same_node
 from jumar.runtime import Instance
 

@@ -17,13 +17,12 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, ImportFault, StackError, Store, TensorType, config, dtype_of, parse_type
+from jumar.base import Array, ImportFault, StackError, Store, TensorType, code_version, config, dtype_of, parse_type
 from jumar.frontend.engines import Engine
 from jumar.frontend.importers.onnx.file import TensorReader
 from jumar.frontend.importers.onnx.plan import Branch, Finish, HostCall, Interpreted, RunOp, Segment, Slot, Stage, Step
@@ -42,14 +41,6 @@ def digest(*parts: Any) -> str:
         raw = part if isinstance(part, bytes) else str(part).encode()
         found.update(struct.pack("<Q", len(raw)) + raw)
     return found.hexdigest()
-
-
-@cache
-def code_version() -> str:
-    """Our own version, and in a working copy the sizes and times of our files: what they make is new when they are."""
-    root = Path(__file__).parents[1]
-    files = sorted((str(p.relative_to(root)), p.stat().st_size, p.stat().st_mtime_ns) for p in root.rglob("*.py"))
-    return digest(np.__version__, files)
 
 
 def content_hash(raw: bytes | memoryview) -> str:

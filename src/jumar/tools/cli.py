@@ -28,6 +28,7 @@ COMMANDS = {  # name: (module, one line for --help)
     "convert-weights": ("jumar.tools.convert_weights", "Turn PyTorch weights into a MindSpore checkpoint."),
     "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
     "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
+    "tune": ("jumar.tools.tune", "Measure the plans of a model's layers on this machine and keep the faster ones."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
     "explain": ("jumar.tools.explain", "Explain an error code."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),

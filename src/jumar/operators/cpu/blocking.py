@@ -9,8 +9,10 @@ Then chunks are made smaller until every core has several, since the other core 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from jumar.base import Option, Question, choose
 from jumar.device import Target
 from jumar.operators.cpu.microkernel import FULL, SMALL, UNROLL, Tile
 
@@ -124,7 +126,33 @@ def choose_blocks(rows: int, columns: int, depth: int, taps: int, tile: Tile, ta
     panel_block = max(1, min(panels, 3 * target.l2_nbytes // 8 // whole))
     panel_block = min(panels, max(panel_block, 4)) if depth * taps > unit else panel_block
     cut = Blocks(rows, columns, depth, taps, row_block, _even_panels(panels, panel_block), tap_block, depth_block, tile, batches)
-    return _enough_chunks(cut, target.cores)
+    return measured(_enough_chunks(cut, target.cores), target)
+
+
+def measured(cut: Blocks, target: Target) -> Blocks:
+    """The cut, or the one of its kin that was measured to be faster on this machine (`jumar tune`)."""
+    expected = (cut.row_block, cut.panel_block, cut.tap_block, cut.depth_block)
+    depth = f"{cut.taps} x {cut.depth}" if cut.taps > 1 else f"{cut.depth}"
+    batches = f"{cut.batches} of " if cut.batches > 1 else ""
+    facts = f"{batches}[{cut.rows}, {depth}] x [{depth}, {cut.columns}] {cut.tile.dtype.name}, tile {cut.tile.rows} x {cut.tile.columns}"
+    question = Question("product", facts, target.machine)
+    taken = choose(question, expected, lambda: kin(cut), lambda o: f"{o[0]} rows, {o[1]} panels, {o[2]} taps, {o[3]} deep")
+    row_block, panel_block, tap_block, depth_block = taken
+    return replace(cut, row_block=row_block, panel_block=panel_block, tap_block=tap_block, depth_block=depth_block)
+
+
+def kin(cut: Blocks) -> Sequence[Option]:
+    """Cuts near this one: half and twice its rows and panels, and blocks of k half and twice as deep."""
+    rows = dict.fromkeys(min(cut.rows, _up(max(1, n), cut.tile.rows)) for n in (cut.row_block, cut.row_block // 2, 2 * cut.row_block))
+    panels = dict.fromkeys(min(cut.panels, max(1, n)) for n in (cut.panel_block, cut.panel_block // 2, 2 * cut.panel_block))
+    found = [(r, p, cut.tap_block, cut.depth_block) for r in rows for p in panels]
+    if cut.taps == 1 or cut.depth_block < cut.depth:
+        halves = {_up(-(-cut.depth_block // 2), UNROLL), min(cut.depth, 2 * cut.depth_block)} - {cut.depth_block}
+        found += [(cut.row_block, cut.panel_block, cut.tap_block, d) for d in sorted(halves) if 64 <= d]
+    else:
+        halves = {-(-cut.tap_block // 2), min(cut.taps, 2 * cut.tap_block)} - {cut.tap_block}
+        found += [(cut.row_block, cut.panel_block, t, cut.depth_block) for t in sorted(halves)]
+    return found
 
 
 def _enough_chunks(cut: Blocks, cores: int) -> Blocks:
