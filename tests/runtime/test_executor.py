@@ -46,6 +46,16 @@ def test_every_chunk_runs_once_and_serial_chunks_on_thread_0() -> None:
     assert ((parallel >= 0) & (parallel < 3)).all()
 
 
+@pytest.mark.parametrize("threads", [2, 3, 7, 8, 9])
+def test_ranges_of_chunks_are_all_of_them(threads: int) -> None:
+    for chunks in range(1, 20):
+        type = TensorType((chunks,), i64)
+        program = Program("mark", (), (Port("tid", type),), (Step("mark", (Ref("output:0"),), chunks),), {"mark": kernels()["mark"]})
+        marks = np.full(chunks, -1)
+        Instance(program, threads=threads).run([], out=[marks])
+        assert ((marks >= 0) & (marks < threads)).all()
+
+
 def test_serial_and_parallel_steps_may_alternate() -> None:
     program = chain(12)
     steps = tuple(replace(s, serial=i % 3 == 0, chunks=8) for i, s in enumerate(program.steps) if isinstance(s, Step))

@@ -28,11 +28,14 @@ from jumar.runtime.native import (
     BARRIER,
     CONTEXT_COUNTERS,
     CONTEXT_DONE,
+    CONTEXT_RANGES,
     CONTEXT_SPINS,
     CONTEXT_STEPS,
+    CONTEXT_STRIDE,
     CONTEXT_THREADS,
     CONTEXT_TIMES,
     CONTEXT_WORDS,
+    MAX_RANGES,
     MAX_THREADS,
     SERIAL,
     SPINS,
@@ -410,11 +413,13 @@ class Instance:
         for i, (step, flags) in enumerate(zip(program.steps, _flags(program.steps), strict=True)):
             if isinstance(step, Step):
                 table[i] = (self.code.address(step.kernel), base + 8 * starts[i], step.chunks, flags)
-        # chunks handed out, chunks done: apart, so that who waits does not slow down who takes
-        counters = np.zeros((2, (len(program.steps) + 16) // 8 * 8), np.int64)
+        # chunks handed out of each range, chunks done: on lines of their own, so that neither who waits nor who takes slows down the others
+        ranges, stride = min(self.threads, MAX_RANGES), (len(program.steps) + 24) // 8 * 8
+        counters = allocate(8 * (ranges + 1) * stride).view(np.int64)
         context = allocate(8 * CONTEXT_WORDS).view(np.int64)
         context[CONTEXT_STEPS], context[CONTEXT_COUNTERS], context[CONTEXT_THREADS] = table.ctypes.data, counters.ctypes.data, self.threads
-        context[CONTEXT_DONE] = counters[1].ctypes.data
+        context[CONTEXT_DONE] = counters.ctypes.data + 8 * ranges * stride
+        context[CONTEXT_RANGES], context[CONTEXT_STRIDE] = ranges, stride
         # with more threads than cores, a thread that spins keeps the one it waits for from running
         context[CONTEXT_SPINS] = SPINS if self.threads <= usable_cores() else 0
         return _Context(arena, scratch, held, store, table, counters, context, context.ctypes.data, ports, fault)
