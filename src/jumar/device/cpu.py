@@ -213,11 +213,11 @@ def can_execute_here(target: Target) -> bool:
 
 
 _PROC_NAMES = {"sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm", "bmi": "bmi1", "sse3": "pni", "neon": "asimd", "fullfp16": "asimdhp"}
-_PROC_NAMES |= {"lse": "atomics", "dotprod": "asimddp", "fp-armv8": "fp"}
+_PROC_NAMES |= {"lse": "atomics", "dotprod": "asimddp", "fp-armv8": "fp", "avx512vnni": "avx512_vnni", "avxvnni": "avx_vnni"}
 # what generated code may use; LLVM names many more that it never does
 _VECTOR_FEATURES = (
     "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe",
-    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "neon", "fullfp16", "lse", "dotprod",
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vnni", "avxvnni", "neon", "fullfp16", "lse", "dotprod", "i8mm",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from jumar.base import DType, KernelError, Loc, bf16, bool_, f16, f32, f64, i32, i64, u16, u32, u64
+from jumar.base import DType, KernelError, Loc, bf16, bool_, f16, f32, f64, i8, i32, i64, u8, u16, u32, u64
 from jumar.kernel.ir import (
     INDEX,
     Attribute,
@@ -301,6 +301,18 @@ class Builder:
         if not first.dtype.is_float:
             return self.add(self.multiply(a, b), c)
         return self.let(first.type, "fma", (x, y, z))
+
+    def dot4(self, total: Value, a: Value, b: Value, *, narrow: bool = False) -> Value:
+        """total[i] + the sum over j < 4 of a[4 i + j] * b[4 i + j], exactly.   total: i32; a: u8 or i8, b: i8, of four times the lanes.
+
+        narrow: the caller knows that two neighbouring products always fit 16 bits together, which machines without such an
+        instruction use.
+        """
+        if total.dtype is not i32 or b.dtype is not i8 or a.dtype not in (u8, i8) or {a.lanes, b.lanes} != {4 * total.lanes}:
+            raise KernelError(
+                f"kernel {self.name}: dot4 must be of i32, bytes and i8, got {total.type}, {a.type}, {b.type}", code="kernel-operand"
+            )
+        return self.let(total.type, "dot4", (total.operand, a.operand, b.operand), (narrow,))
 
     def minimum(self, a: Value | Number, b: Value | Number) -> Value:
         """The smaller; NaN if either is, as NumPy's."""

@@ -329,6 +329,58 @@ class _Writer:
             type = _text(stmt.result.type)
             self.set(stmt, f"fadd {type} {self.new(f'fmul {type} {a}, {b}')}, {c}")
 
+    def dot4(self, stmt: Let) -> None:
+        """One instruction where the machine has it (VNNI, NEON); else products of 16 bits, or of bytes where the caller says they fit."""
+        total, a, b = map(self.ref, stmt.args)
+        lanes, unsigned = stmt.result.type.lanes, stmt.args[1].type.dtype.kind == "u"
+        bits, bytes_, shorts, words = 32 * lanes, f"<{4 * lanes} x i8>", f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
+        has = self.target.has
+        if (
+            unsigned
+            and ((has("avx512vnni") and (bits == 512 or has("avx512vl"))) or (has("avxvnni") and bits < 512))
+            and bits in (128, 256, 512)
+        ):
+            self.set(stmt, f"call {words} @llvm.x86.avx512.vpdpbusd.{bits}({words} {total}, {bytes_} {a}, {bytes_} {b})")
+            return
+        if self.arm and lanes == 4 and ((not unsigned and has("dotprod")) or (unsigned and has("i8mm"))):
+            name = "usdot" if unsigned else "sdot"
+            self.set(stmt, f"call {words} @llvm.aarch64.neon.{name}.v4i32.v16i8({words} {total}, {bytes_} {a}, {bytes_} {b})")
+            return
+        names = {
+            128: ("ssse3", "ssse3.pmadd.ub.sw.128", "sse2.pmadd.wd"),
+            256: ("avx2", "avx2.pmadd.ub.sw", "avx2.pmadd.wd"),
+            512: ("avx512bw", "avx512.pmaddubs.w.512", "avx512.pmaddw.d.512"),
+        }
+        feature, of_bytes, of_shorts = names.get(bits, ("", "", ""))
+        if not self.arm and feature and (has(feature) or bits == 128):
+            add = f"call {words} @llvm.x86.{of_shorts}"
+            if stmt.attrs[0] and unsigned and has(feature):
+                pairs = self.new(f"call {shorts} @llvm.x86.{of_bytes}({bytes_} {a}, {bytes_} {b})")
+                four = self.new(f"{add}({shorts} {pairs}, {shorts} splat (i16 1))")
+                self.set(stmt, f"add {words} {total}, {four}")
+                return
+
+            # even bytes and odd bytes as 16 bits; what is made from one operand LLVM shares between all its uses
+            def parts(value: str, signed: bool) -> tuple[str, str]:
+                whole = self.new(f"bitcast {bytes_} {value} to {shorts}")
+                eight = f"{shorts} {{}}, splat (i16 8)"
+                up = self.new("shl " + eight.format(whole))
+                shift = "ashr " if signed else "lshr "
+                return self.new(shift + eight.format(up)), self.new(shift + eight.format(whole))
+
+            for x, y in zip(parts(a, not unsigned), parts(b, True), strict=True):
+                total = self.new(f"add {words} {total}, {self.new(f'{add}({shorts} {x}, {shorts} {y})')}")
+            self.set(stmt, f"add {words} {total}, zeroinitializer")
+            return
+        x, y = (self.new(f"bitcast {bytes_} {v} to {words}") for v in (a, b))
+        for j in range(4):
+            up = f"{words} {{}}, splat (i32 {24 - 8 * j})"
+            left, right = self.new("shl " + up.format(x)), self.new("shl " + up.format(y))
+            left = self.new(f"{'lshr' if unsigned else 'ashr'} {words} {left}, splat (i32 24)")
+            right = self.new(f"ashr {words} {right}, splat (i32 24)")
+            total = self.new(f"add {words} {total}, {self.new(f'mul {words} {left}, {right}')}")
+        self.set(stmt, f"add {words} {total}, zeroinitializer")
+
     def extreme(self, stmt: Let) -> None:
         """min, max (NaN goes through) and fmin, fmax (any)."""
         a, b = map(self.ref, stmt.args)
@@ -531,7 +583,7 @@ _LET: dict[str, Any] = {
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _Writer.compare),
     **dict.fromkeys(("min", "max", "fmin", "fmax"), _Writer.extreme),
     **dict.fromkeys(("sqrt", "abs", "floor", "ceil", "rint", "trunc"), _Writer.unary),
-    "get": _Writer.get, "neg": _Writer.negate, "fma": _Writer.fma, "copysign": _Writer.copysign, "select": _Writer.select,
+    "get": _Writer.get, "neg": _Writer.negate, "fma": _Writer.fma, "dot4": _Writer.dot4, "copysign": _Writer.copysign, "select": _Writer.select,
     "convert": _Writer.convert, "bitcast": _Writer.bitcast, "splat": _Writer.splat, "shuffle": _Writer.shuffle,
     "extract": _Writer.extract, "insert": _Writer.insert, "offset": _Writer.offset, "cast_pointer": _Writer.cast_pointer,
     "load_pointer": _Writer.load_pointer, "load": _Writer.load, "load_masked": _Writer.load_masked, "gather": _Writer.gather,
