@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i32, i64, u8
+from jumar.base import Array, DType, OpError, TensorType, dtype_of, f16, f32, i8, i32, i64, u8
 from jumar.ir import Node, Result, f32t, find_op, sample, tensor
 from jumar.operators.elementwise import add
 from jumar.operators.families import Composite, Contraction, broadcast
@@ -49,14 +49,19 @@ def summable(array: Array) -> Array:
 
 
 class MatMul(Contraction):
-    """Matrix product over the last two dimensions, as numpy.matmul: leading dimensions broadcast, vectors are rows or columns."""
+    """Matrix product over the last two dimensions, as numpy.matmul: leading dimensions broadcast, vectors are rows or columns.
 
+    x_zero: of integers, the code that stands for 0 in x, taken off each element before the product.
+    """
+
+    x_zero: int = 0
     name = "matmul"
     signature = "x[..., m?, k], w[..., k, n?] -> y[..., m?, n?]"
     samples = (
         sample(f32t(4, 3), f32t(3, 5)), sample(f32t(2, 1, 4, 3), f32t(3, 3, 5)), sample(f32t(3), f32t(2, 3, 5)),
         sample(f32t(4, 3), f32t(3)),
         sample(tensor(u8, 4, 3), tensor(u8, 3, 2)), sample(tensor(f16, 4, 3), tensor(f16, 3, 2)),
+        sample(tensor(u8, 5, 7), tensor(i8, 7, 3), x_zero=131), sample(tensor(i8, 2, 5, 8), tensor(i8, 2, 8, 18), x_zero=-7),
     )  # fmt: skip
     cann = "aclnnMatmul"
 
@@ -73,7 +78,7 @@ class MatMul(Contraction):
 
     def reference(self, *arrays: Array) -> Array:
         x, w = arrays
-        return np.asarray(np.matmul(summable(x), summable(w)))
+        return np.asarray(np.matmul(summable(x) - self.x_zero if self.x_zero else summable(x), summable(w)))
 
     def grad(self, x: Node, w: Node, y: Node, dy: Node) -> tuple[Node, Node]:
         if x.rank > 2 and w.rank == 2:  # one product over all rows, not a sum of one for each of the batch
@@ -106,6 +111,7 @@ class Conv(Contraction):
     """Convolution (cross-correlation) of `x` with the filters `w`, any number of spatial dimensions, plus `bias` where given.
 
     groups: input and output channels fall into so many independent parts.  channels_last: x and y are [n, *spatial, c].
+    x_zero: of integers, the code that stands for 0 in x, taken off each element (so padding is this code).
     """
 
     strides: tuple[int, ...]
@@ -114,6 +120,7 @@ class Conv(Contraction):
     dilations: tuple[int, ...]
     groups: int = 1
     channels_last: bool = False
+    x_zero: int = 0
     signature = "x[n, c, *spatial], w[k, c/groups, *kernel], bias[k]? -> y[n, k, *out]"
     samples = (
         sample(f32t(2, 3, 7, 6), f32t(4, 3, 3, 3), f32t(4), strides=(1, 1), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1)),
@@ -124,6 +131,10 @@ class Conv(Contraction):
         sample(f32t(1, 2, 4, 5, 4), f32t(3, 2, 2, 2, 2), strides=(1, 2, 1), pads_low=(0, 1, 0), pads_high=(0, 0, 1), dilations=(1, 1, 1)),
         sample(f32t(1, 8, 5, 5), f32t(4, 8, 1, 1), strides=(1, 1), pads_low=(0, 0), pads_high=(0, 0), dilations=(1, 1)),
         sample(tensor(u8, 1, 2, 5, 5), tensor(u8, 3, 2, 3, 3), strides=(1, 1), pads_low=(0, 0), pads_high=(0, 0), dilations=(1, 1)),
+        sample(tensor(u8, 1, 6, 5, 5), tensor(i8, 4, 3, 3, 3), strides=(2, 1), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1),
+               groups=2, x_zero=3),
+        sample(tensor(i8, 1, 6, 5, 4), tensor(i8, 4, 1, 3, 3), strides=(1, 1), pads_low=(1, 1), pads_high=(1, 1), dilations=(1, 1),
+               groups=4, channels_last=True, x_zero=-5),
     )  # fmt: skip
     cann = "aclnnConvolution"
 
@@ -152,7 +163,9 @@ class Conv(Contraction):
         if self.channels_last:
             x = np.moveaxis(x, -1, 1)
         k, inner, *kernel = w.shape
-        cells = windows(summable(x), kernel, self.strides, self.pads_low, self.pads_high, self.dilations)
+        cells = windows(
+            summable(x) - self.x_zero if self.x_zero else summable(x), kernel, self.strides, self.pads_low, self.pads_high, self.dilations
+        )
         out = cells.shape[2 : x.ndim]
         order = (0, 1, *range(x.ndim, cells.ndim), *range(2, x.ndim))
         columns = cells.transpose(order).reshape(len(x), self.groups, inner * math.prod(kernel), math.prod(out))

@@ -9,14 +9,17 @@ contractions of integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from jumar.base import Array, DType, OpError, TensorType, dtype_of, f8e4m3fn, f16, f32, i4, i8, i16, i32, u4, u8
-from jumar.ir import Node, Result, f32t, sample, tensor
+from jumar.ir import Node, Result, constant, f32t, sample, tensor
 from jumar.kernel import Builder, Value
+from jumar.operators.contraction import Conv, MatMul
 from jumar.operators.elementwise import cast, convert, mul, sub
 from jumar.operators.families import Elementwise, broadcast, wide
+from jumar.operators.reduction import ReduceSum
 
 
 def one(value: float, dtype: DType) -> Array:
@@ -65,12 +68,24 @@ class Quantize(Elementwise):
         return convert(np.nan_to_num(np.clip(y, low, high)).astype(np.int64), self.dtype)
 
     def compute(self, k: Builder, x: Value, scale: Value, *zero: Value) -> Value:
-        y = k.round_even(x / scale)
+        y = x if scale.constant == 1 else x / scale
+        code = zero[0].constant if zero else 0
+        if self.dtype in (u8, i8) and y.dtype is f32 and isinstance(code, int):
+            return self._by_adding(k, y, code)
+        y = k.round_even(y)
         if zero:
             y = y + k.convert(zero[0], y.dtype)
         low, high = bounds(self.dtype)
         y = k.clamp(y, float(low), float(high))
         return k.convert(k.select(k.is_nan(y), 0.0, y), self.dtype)
+
+    def _by_adding(self, k: Builder, y: Value, zero: int) -> Value:
+        """8-bit codes in few instructions: a number held within the codes, plus 1.5 * 2^23, has the rounded one in its lowest bits."""
+        low, high = bounds(self.dtype)
+        held = k.fmin(k.fmax(y, float(low - zero)), float(high - zero))
+        if self.dtype is i8:  # NaN is code 0; of u8 it is the lower bound already
+            held = k.select(k.is_nan(y), float(-zero), held)
+        return k.convert(k.bitcast(held + (12582912.0 + zero), i32), self.dtype)
 
     def grad(self, *nodes: Node) -> tuple[None, ...]:
         """Codes are steps: no gradient flows."""
@@ -117,6 +132,53 @@ class Dequantize(Elementwise):
         code = cast(x, dy.dtype)
         dx = cast(mul(dy, scale), x.dtype) if x.dtype.is_float else None
         return dx, mul(dy, sub(code, cast(zero[0], dy.dtype)) if zero else code), *(None for _ in zero)
+
+
+# ------------------------------------------------------------------------------------------------- products of codes
+def integer_matmul(x: Node, w: Node, x_zero: int, w_zero: Array) -> Node | None:
+    """The i32 product of 8-bit codes less their zero codes.   w_zero: one, or one for each column; None where w's must be known and are not."""
+    split = _signed(w, w_zero.reshape(-1) if w.rank > 1 else w_zero)
+    if split is None:
+        return None
+    codes, rest = split
+    total = MatMul(x_zero)(x, codes)
+    if not rest.any():
+        return total
+    sums = ReduceSum((x.rank - 1,), keepdims=w.rank > 1)(sub(cast(x, i32), x_zero))
+    return sub(total, mul(sums, constant(rest.astype(np.int32), i32)))
+
+
+def integer_conv(op: Conv, x: Node, w: Node, x_zero: int, w_zero: Array) -> Node | None:
+    """The i32 convolution of 8-bit codes less their zero codes, without a bias.   w_zero: one, or one for each filter."""
+    split = _signed(w, w_zero.reshape(-1, *(1,) * (w.rank - 1)) if w_zero.size > 1 else w_zero)
+    if split is None:
+        return None
+    codes, rest = split
+    whole = replace(op, x_zero=x_zero)
+    total = whole(x, codes)
+    if not rest.any():
+        return total
+    if op.groups > 1:  # filters of nothing but their zero codes
+        return sub(total, whole(x, constant(np.broadcast_to(rest, w.shape).astype(np.int8), i8)))
+    sums = whole(x, constant(np.ones((1, *w.shape[1:]), np.int8), i8))  # of each window
+    return sub(total, mul(sums, constant(rest.astype(np.int32).reshape(-1, *(1,) * (w.rank - 2)), i32)))
+
+
+def _signed(w: Node, zero: Array) -> tuple[Node, Array] | None:
+    """i8 codes and what is to be taken off them for w less its zero codes: nothing, where that fits 8 bits.   zero: broadcasts to w."""
+    zero = zero.astype(np.int32)
+    if w.array is not None:
+        centered = w.array.astype(np.int32) - zero
+        if centered.min(initial=0) >= -128 and centered.max(initial=0) <= 127:
+            return constant(centered.astype(np.int8), i8, loc=w.loc), np.zeros((), np.int32)
+        return (w, zero) if w.dtype is i8 else (constant((w.array.astype(np.int32) - 128).astype(np.int8), i8, loc=w.loc), zero - 128)
+    if w.dtype is i8:
+        return w, zero
+    op = w.op
+    if isinstance(op, Quantize) and len(w.inputs) == 3 and w.inputs[2].array is not None:
+        moved = w.inputs[2].array.astype(np.int32) - 128
+        return Quantize(i8)(*w.inputs[:2], constant(moved.astype(np.int8), i8), loc=w.loc), zero - 128
+    return cast(sub(cast(w, i32), 128), i8), zero - 128
 
 
 def bounds(dtype: DType) -> tuple[int, int]:

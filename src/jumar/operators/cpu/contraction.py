@@ -19,6 +19,7 @@ from jumar.operators.cpu.conv import filters_of, geometry_of, lower_conv
 from jumar.operators.cpu.conv_grad_input import gradient_geometry, lower_input_gradient
 from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
+from jumar.operators.cpu.integer import lower_byte_conv, lower_byte_product, of_bytes
 from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
@@ -38,7 +39,8 @@ def lower_contraction(node: Node, target: Target) -> Lowered | None:
         return None
     match group.root.op:
         case MatMul():
-            return lower_skinny(group, target) or lower_matmul(group, target)
+            found = lower_byte_product(group, target) if of_bytes(group.root) else None
+            return found or lower_skinny(group, target) or lower_matmul(group, target)
         case Conv(channels_last=True):
             group = without_bias(group)
             return lower_channels_last(group, target)
@@ -61,6 +63,8 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     if g.depthwise and (found := lower_depthwise(group, g, x, range(g.taps), target)):
         return found
     filters = filters_of(g)
+    if of_bytes(group.root) and (found := lower_byte_conv(group, g, filters, target)):
+        return found
     if found := lower_winograd(group, g, x, filters, target):
         return found
     return lower_conv(group, g, x, filters, target)

@@ -27,7 +27,7 @@ from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.narrow import DEEPEST, narrow_task, narrow_tile
-from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.prepare import convert_task, root_zero
 from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
 from jumar.operators.windows import split_channels
@@ -114,8 +114,9 @@ def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, targ
     if layout is None:
         return None
     tasks: list[Task] = []
-    if source.dtype is not tile.dtype:
-        task, x = convert_task(x, source.dtype, tile.dtype, source.type.size, tile.lanes)
+    zero = root_zero(group.root)
+    if source.dtype is not tile.dtype or zero:
+        task, x = convert_task(x, source.dtype, tile.dtype, source.type.size, tile.lanes, zero)
         tasks.append(task)
     tasks += window_tasks(group, g, x, filters, layout, tile, target)
     return Lowered(tuple(tasks))

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from jumar.base import DType, i64
+from jumar.base import DType, i32, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
@@ -23,7 +23,7 @@ from jumar.operators.cpu.conv import Geometry, window_tables
 from jumar.operators.cpu.epilogue import Epilogue, Layout, Writer, modulo, quotient
 from jumar.operators.cpu.filters import channel_filters
 from jumar.operators.cpu.matmul import writing_task
-from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.prepare import convert_task, root_zero
 from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -32,7 +32,10 @@ CHUNK_FLOPS = 200_000
 
 @dataclass(frozen=True)
 class Strip:
-    """What makes one depthwise kernel different from another.   width: outputs of a tile; taps, stride, dilation: in the last dimension."""
+    """What makes one depthwise kernel different from another.   width: outputs of a tile; taps, stride, dilation: in the last dimension.
+
+    source: the type of x where it is narrower than `dtype`, that of the sums.
+    """
 
     width: int
     taps: int
@@ -42,6 +45,7 @@ class Strip:
     dtype: DType
     epilogue: Epilogue
     tail: bool = True  # channels may not be whole vectors
+    source: DType | None = None
 
     @property
     def reach(self) -> int:
@@ -53,10 +57,12 @@ class Strip:
 def depthwise_kernel(strip: Strip) -> Kernel:
     """The kernel of a chunk: a block of output rows (or of parts of them)."""
     k = Builder("depthwise")
-    x, w, zeros = k.pointer("x", strip.dtype), k.pointer("w", strip.dtype), k.pointer("zeros", strip.dtype)
+    source = strip.source or strip.dtype
+    x, w, zeros = k.pointer("x", source), k.pointer("w", strip.dtype), k.pointer("zeros", source)
     places, outer_table = k.pointer("places", i64), k.pointer("outer_table", i64)
     channels, out, size, low = k.integer("channels"), k.integer("out"), k.integer("size"), k.integer("low")
     outer_taps, tiles, total, block = k.integer("outer_taps"), k.integer("tiles"), k.integer("total"), k.integer("block")
+    x_zero = k.integer("x_zero") if strip.source else None
     writer = Writer(k, strip.epilogue)
     table = k.thread_scratch("table", 0, i64)
     whole = channels - modulo(k, channels, k.index(strip.lanes))
@@ -74,7 +80,7 @@ def depthwise_kernel(strip: Strip) -> Kernel:
         row, count = outer * out + first, out - first
 
         def block_of(c: Value, mask_width: Value | None, row: Value = row, count: Value = count) -> None:
-            sums = _sums(k, strip, table, w, outer_taps, pitch, c, mask_width)
+            sums = _sums(k, strip, table, w, outer_taps, pitch, c, mask_width, x_zero)
             part = writer.columns(lambda i: k.load(places, 2 + i), c, mask_width, strip.lanes)
             for t, value in enumerate(sums):
                 with k.when(count > t):
@@ -87,8 +93,10 @@ def depthwise_kernel(strip: Strip) -> Kernel:
     return k.finish()
 
 
-def _sums(k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, pitch: Value, c: Value, width: Value | None) -> list[Value]:
-    """The sums of a tile for the channels from `c`."""
+def _sums(
+    k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, pitch: Value, c: Value, width: Value | None, x_zero: Value | None
+) -> list[Value]:
+    """The sums of a tile for the channels from `c`.   x_zero: the code that stands for 0 in an x of codes."""
     lanes, mask = strip.lanes, None if width is None else k.lane_mask(width, strip.lanes)
     sums = [k.var(k.const(0, strip.dtype, lanes)) for _ in range(strip.width)]
     with k.loop(0, outer_taps) as u:
@@ -98,7 +106,9 @@ def _sums(k: Builder, strip: Strip, table: Value, w: Value, outer_taps: Value, p
             uses = [(t, v) for t in range(strip.width) for v in range(strip.taps) if t * strip.stride + v * strip.dilation == j]
             if not uses:
                 continue
-            value = k.load(k.load_pointer(table, u * strip.reach + j, strip.dtype), c, lanes, mask)
+            value = k.load(k.load_pointer(table, u * strip.reach + j, strip.source or strip.dtype), c, lanes, mask)
+            if x_zero is not None:
+                value = k.convert(value, strip.dtype) - k.convert(x_zero, strip.dtype)
             for t, v in uses:
                 held[t] = k.fma(value, filters[v], held[t])
         for s, value in zip(sums, held, strict=True):
@@ -126,23 +136,34 @@ def lower_depthwise(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[in
     if layout is None:
         return None
     tasks: list[Task] = []
-    if source.dtype is not dtype:
+    zero = root_zero(group.root)
+    codes = source.dtype if dtype is i32 and (source.dtype is not dtype or zero) else None
+    if source.dtype is not dtype and codes is None:
         task, x = convert_task(x, source.dtype, dtype, source.type.size, lanes)
         tasks.append(task)
-    return Lowered((*tasks, *depthwise_tasks(group, g, x, taps, layout, target)))
+    return Lowered((*tasks, *depthwise_tasks(group, g, x, taps, layout, target, codes, zero)))
 
 
-def depthwise_tasks(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[int], layout: Layout, target: Target) -> list[Task]:
-    """Packed filters and the convolution of x, which is of the type that sums have."""
+def depthwise_tasks(
+    group: RootGroup,
+    g: Geometry,
+    x: TaskArg,
+    taps: Sequence[int],
+    layout: Layout,
+    target: Target,
+    codes: DType | None = None,
+    x_zero: int = 0,
+) -> list[Task]:
+    """Packed filters and the convolution of x, which is of the type that sums have, or of narrower `codes` where `x_zero` stands for 0."""
     w, dtype = group.root.inputs[1], accumulator(group.root.dtype)
     lanes = target.lanes(dtype)
     tasks: list[Task] = []
     all_taps = w.type.size // max(1, g.channels)
     packed = channel_filters(group.place(w), group.array(w), (w.dtype, dtype), g.channels, all_taps, taps, lanes, tasks)
     width = tile_width(g.out[-1], g.kernel[-1], target.vector_registers)
-    strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue, g.channels % lanes > 0)
+    strip = Strip(width, g.kernel[-1], g.strides[-1], g.dilations[-1], lanes, dtype, layout.epilogue, g.channels % lanes > 0, codes)
     outer, _ = window_tables(g, g.channels)
-    zeros = np.zeros(-(-g.channels // lanes) * lanes, dtype.numpy)
+    zeros = np.full(-(-g.channels // lanes) * lanes, x_zero, (codes or dtype).numpy)
     tiles = -(-g.out[-1] // width)
     total = outer.shape[0] * tiles
     places = np.array([[0, 0, *(int(o[0]) for o in layout.offsets)]], np.int64)
@@ -150,7 +171,7 @@ def depthwise_tasks(group: RootGroup, g: Geometry, x: TaskArg, taps: Sequence[in
     block = max(1, min(CHUNK_FLOPS // each, total // (4 * target.cores)))
     head: tuple[TaskArg, ...] = (
         x, packed, Packed(zeros, "zeros"), Packed(places, "places"), Packed(outer, "outer"),
-        g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block,
+        g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block, *((x_zero,) if codes else ()),
     )  # fmt: skip
     scratch = 8 * outer.shape[1] * strip.reach
     return [*tasks, writing_task(group, layout, depthwise_kernel(strip), head, math.ceil(total / block), scratch)]

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from jumar.base import Array, DType, i64
+from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value
+from jumar.operators.contraction import Conv, MatMul
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.schedule import Packed, Task, TaskArg, Temp, TempPlace
@@ -18,25 +20,36 @@ CONVERT_BLOCK = 16384  # elements that a chunk converts
 
 
 @cache
-def convert_kernel(source: DType, result: DType, lanes: int) -> Kernel:
-    """y[i] = x[i] in another element type."""
-    k = Builder(f"convert_{source}_{result}")
+def convert_kernel(source: DType, result: DType, lanes: int, moved: bool = False) -> Kernel:
+    """y[i] = x[i] in another element type.   moved: less a number, which is the last argument."""
+    k = Builder(f"convert_{source}_{result}" + ("_moved" if moved else ""))
     x, y, size, block = k.pointer("x", source), k.pointer("y", result), k.integer("size"), k.integer("block")
+    zero = k.convert(k.integer("zero"), result) if moved else None
     first = k.chunk * block
+
+    def convert(value: Value) -> Value:
+        value = k.convert(value, result)
+        return value if zero is None else value - zero
+
     last = k.minimum(first + block, size)
     whole = last - modulo(k, last - first, k.index(lanes))
     with k.loop(first, whole, lanes) as i:
-        k.store(k.convert(k.load(x, i, lanes), result), y, i)
+        k.store(convert(k.load(x, i, lanes)), y, i)
     with k.loop(whole, last) as i:
-        k.store(k.convert(k.load(x, i), result), y, i)
+        k.store(convert(k.load(x, i)), y, i)
     return k.finish()
 
 
-def convert_task(x: TaskArg, source: DType, result: DType, size: int, lanes: int) -> tuple[Task, TempPlace]:
-    """The values of `x` as `result`, in a temporary."""
+def root_zero(root: Node) -> int:
+    """The code that stands for 0 in the first input of a contraction."""
+    return root.op.x_zero if isinstance(root.op, MatMul | Conv) else 0
+
+
+def convert_task(x: TaskArg, source: DType, result: DType, size: int, lanes: int, zero: int = 0) -> tuple[Task, TempPlace]:
+    """The values of `x`, less `zero`, as `result`, in a temporary."""
     temp = TempPlace(Temp(size * result.nbytes, "converted"))
-    kernel = convert_kernel(source, result, lanes)
-    args = (x, temp, size, CONVERT_BLOCK)
+    kernel = convert_kernel(source, result, lanes, zero != 0)
+    args = (x, temp, size, CONVERT_BLOCK, *((zero,) if zero else ()))
     nbytes = size * (source.nbytes + result.nbytes)
     return Task(kernel, args, (1,), max(1, -(-size // CONVERT_BLOCK)), nbytes=nbytes, label="convert"), temp
 

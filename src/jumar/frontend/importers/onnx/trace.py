@@ -16,6 +16,7 @@ from jumar.base import Array, ImportFault, Loc, TensorType, type_of
 from jumar.frontend.importers.onnx.plan import Compile, HostCall, Interpreted, RunOp, Segment, Slot, Structure, Text, Walk
 from jumar.frontend.importers.onnx.value import Known, Tensor, Traced, Value, as_array, leaves
 from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, param, topological
+from jumar.operators import Dequantize
 
 EAGER_ELEMENTS = 1 << 16  # results up to this size are computed while importing when all inputs are known
 TINY_ELEMENTS = 1 << 12  # a demanded value whose graph has no larger value is interpreted: compiling costs more
@@ -181,7 +182,8 @@ class Trace:
         if node in self.values:
             return Known(self.values[node])
         self.check_size(node.type)
-        if eager and node.type.size <= EAGER_ELEMENTS and not self.varies(node):
+        codes = isinstance(node.op, Dequantize) and node.inputs[0].dtype.bits == 8  # weights: the pass `quantize` wants them as they are
+        if eager and not codes and node.type.size <= EAGER_ELEMENTS and not self.varies(node):
             self.values[node] = self._evaluate(node)
             return Known(self.values[node])
         return Traced(node)

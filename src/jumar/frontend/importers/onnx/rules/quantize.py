@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jumar.base import DType, f32, i32, u8
+import numpy as np
+
+from jumar.base import Array, DType, f32, i8, i32, u8
 from jumar.frontend.importers.onnx.node import OnnxNode, dtype_of_onnx
 from jumar.frontend.importers.onnx.rule import find_rule, rule
 from jumar.frontend.importers.onnx.trace import Tensor, Trace
 from jumar.frontend.importers.onnx.value import Value
-from jumar.ir import Node
+from jumar.ir import Node, constant
 from jumar.operators import (
     Add,
     Concat,
+    Conv,
     Dequantize,
     LeakyRelu,
     MatMul,
@@ -25,6 +28,7 @@ from jumar.operators import (
     ReduceMax,
     ReduceMean,
     ReduceMin,
+    ReduceSum,
     Round,
     Select,
     Sigmoid,
@@ -34,6 +38,8 @@ from jumar.operators import (
     cast,
     div,
     equal,
+    integer_conv,
+    integer_matmul,
     maximum,
     minimum,
     mul,
@@ -122,8 +128,30 @@ def as_one_type(a: Node, b: Node) -> tuple[Node, Node]:
     return (a, b) if a.dtype == b.dtype else (cast(a, i32), cast(b, i32))
 
 
+def known_zero(t: Trace, zero: Any) -> Array | None:
+    """A zero point that is known, 0 where there is none."""
+    return np.zeros((), np.int32) if zero is None else t.known(zero)
+
+
+def are_codes(*nodes: Node) -> bool:
+    """Whether all are of 8 bits."""
+    return all(n.dtype in (u8, i8) for n in nodes)
+
+
 def integer_product(t: Trace, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Node:
     """a @ b without their zero points, as i32.   Zero points: one, one for each row of a, one for each column of b, or of full rank."""
+    x, w, w_zero = t.node(a), t.node(b), known_zero(t, b_zero)
+    if are_codes(x, w) and w_zero is not None and w_zero.ndim < 2 and w.rank > 1:
+        x_zero = known_zero(t, a_zero)
+        one = x_zero is not None and x_zero.size == 1
+        total = integer_matmul(x, w, int(x_zero.item()) if x_zero is not None and one else 0, w_zero)
+        if total is not None and one:
+            return total
+        if total is not None:
+            columns = ReduceSum((w.rank - 2,), keepdims=True)(sub(cast(w, i32), cast(constant(w_zero), i32)))
+            zero = t.node(a_zero)
+            shape = () if zero.type.size == 1 else _rows(t, a_zero)
+            return sub(total, mul(reshape(cast(zero, i32), shape or ()), columns))
     x = centered(t, a, a_zero, _rows(t, a_zero))
     return cast(MatMul()(*as_one_type(x, centered(t, b, b_zero))), i32)
 
@@ -142,7 +170,8 @@ def requantized(t: Trace, total: Node, factor: Node, scale: Value, zero: Value) 
     """Sums times their factor as codes of another scale, with one rounding in between at most."""
     zeros = () if zero is None else (_lone(t.node(zero)),)
     dtype = zeros[0].dtype if zeros else u8
-    return Quantize(dtype)(cast(total, f32), div(_lone(cast(t.node(scale), f32)), factor), *zeros)
+    ratio = div(factor, _lone(cast(t.node(scale), f32)))
+    return Quantize(dtype)(mul(cast(total, f32), ratio), constant(np.float32(1), f32), *zeros)
 
 
 def _lone(x: Node) -> Node:
@@ -166,10 +195,23 @@ def qlinear_mat_mul(
 
 def integer_convolution(t: Trace, n: OnnxNode, x: Value, w: Value, x_zero: Value, w_zero: Value) -> Node:
     """The convolution of codes without their zero points, as i32; attributes as those of Conv."""
-    kernel = t.node(w)
-    a, b = as_one_type(centered(t, x, x_zero), centered(t, w, w_zero, (kernel.shape[0], *(1,) * (kernel.rank - 1))))
+    kernel, image = t.node(w), t.node(x)
     conv = find_rule("Conv")
     assert conv is not None, "Conv has a rule"
+    zero = known_zero(t, w_zero)
+    if are_codes(image, kernel) and kernel.array is not None and zero is not None:
+        plain: Node = conv.function(t, n, image, kernel, None)
+        op = plain.op
+        moved = known_zero(t, x_zero)
+        if isinstance(op, Conv) and plain.inputs == (image, kernel):
+            total = integer_conv(op, image, kernel, int(moved.item()) if moved is not None else 0, zero)
+            if total is not None and moved is not None:
+                return total
+            if total is not None:
+                weight = constant(kernel.array.astype(np.int32) - zero.reshape(-1, *(1,) * (kernel.rank - 1)).astype(np.int32))
+                ones = constant(np.ones((1, *image.shape[1:]), np.int32))  # each window's weights, without those on padding
+                return sub(total, mul(cast(_lone(t.node(x_zero)), i32), op(ones, weight)))
+    a, b = as_one_type(centered(t, x, x_zero), centered(t, w, w_zero, (kernel.shape[0], *(1,) * (kernel.rank - 1))))
     result: Node = conv.function(t, n, a, b, None)
     return cast(result, i32)
 
