@@ -19,6 +19,7 @@ from jumar.compiler.passes.fold_scale import FoldScale
 from jumar.compiler.passes.fuse import Fuse
 from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
+from jumar.compiler.passes.quantize import QuantizedProducts
 from jumar.compiler.passes.recognize import Recognize
 from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.split import Split
@@ -55,7 +56,8 @@ def stages(target: Target) -> tuple[Stage, ...]:
     """The stages that end in a graph, for a target, without the passes that the setting `skip_passes` names."""
     table = (
         Stage(OPTIMIZED, (
-            Canonicalize(), Fold(), Merge(), Canonicalize(), Recognize(attention=Attention in SCHEDULES[target.name]),
+            Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(), Fold(), Canonicalize(),
+            Recognize(attention=Attention in SCHEDULES[target.name]),
             Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),
         Stage(SELECTED, (Decompose(target.name), Canonicalize(), Fold(), FoldScale(), Layout(), Canonicalize(), Fold(), Merge())),

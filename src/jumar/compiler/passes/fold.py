@@ -12,22 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import TensorType, event
+from jumar.base import TensorType, event, i8, u8
 from jumar.ir import Constant, Data, Get, Graph, Node, Param, apply, evaluate
+from jumar.operators import Dequantize
 
 
 @dataclass(frozen=True)
 class Fold:
-    """max_growth_nbytes: a constant that is larger than this and than all that it is made from is not made,
+    """dequantize: whether 8-bit codes become numbers, which the pass `quantize` wants as codes.
+    max_growth_nbytes: a constant that is larger than this and than all that it is made from is not made,
     unless it is at most `max_widening` times as large, and all such values together are at most `max_widened_nbytes`."""
 
+    dequantize: bool = True
     max_growth_nbytes: int = 1 << 20
     max_widening: int = 4  # from 8 bits to 32
     max_widened_nbytes: int = 4 << 30
     name = "fold"
 
     def __call__(self, graph: Graph) -> Graph:
-        known = _known(graph)
+        known = _known(graph, self.dequantize)
         if not known:
             return graph
         values: dict[Node, Any] = {}
@@ -91,10 +94,12 @@ def _sources(node: Node) -> int:
     return sum(sources.values())
 
 
-def _known(graph: Graph) -> set[Node]:
+def _known(graph: Graph, dequantize: bool) -> set[Node]:
     """Nodes that depend on constants alone."""
     known: set[Node] = set()
     for node in graph.nodes:
+        if not dequantize and isinstance(node.op, Dequantize) and node.inputs[0].dtype in (u8, i8):
+            continue
         if isinstance(node.op, Param) or getattr(node.op, "data_dependent", False) or getattr(node.op, "stateful", False):
             continue
         if all(i in known for i in node.inputs):

@@ -22,7 +22,7 @@ from jumar.operators.cpu.epilogue import Epilogue, Writer
 from jumar.operators.cpu.matmul import place_table, product_of, writing_task
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.cpu.packing import pack_panels
-from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.prepare import convert_task, root_zero
 from jumar.operators.cpu.root import RootGroup, turned
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -81,8 +81,9 @@ def lower_skinny(group: RootGroup, target: Target) -> Lowered | None:
         return None
     tasks: list[Task] = []
     source = group.place(x)
-    if x.dtype is not strip.dtype:
-        task, source = convert_task(source, x.dtype, strip.dtype, x.type.size, strip.lanes)
+    zero = root_zero(group.root)
+    if x.dtype is not strip.dtype or zero:
+        task, source = convert_task(source, x.dtype, strip.dtype, x.type.size, strip.lanes, zero)
         tasks.append(task)
     whole = value.reshape(p.columns, p.depth).T if source_w else value.reshape(p.depth, p.columns)
     panels = Packed(pack_panels(whole, Tile(strip.rows, strip.vectors, strip.lanes, strip.dtype)), "weights")
