@@ -100,11 +100,11 @@ def pack_bytes_kernel(tile: ByteTile, transposed: bool) -> Kernel:
     one_by_one(whole, steps, k.index(0), k.index(columns))
     ones = k.const(1, tile.multiplied, STEP * lanes)
     zero = k.convert(x_zero, i32)
-    for block in range(0, columns, lanes):
+    for first in range(0, columns, lanes):
         total = k.var(k.const(0, i32, lanes))
         with k.loop(0, steps) as step:
-            total.set(k.dot4(total.get(), ones, k.load(codes, (step * columns + block) * STEP, STEP * lanes)))
-        k.store(-(total.get() * zero), start, block)
+            total.set(k.dot4(total.get(), ones, k.load(codes, (step * columns + first) * STEP, STEP * lanes)))
+        k.store(-(total.get() * zero), start, first)
     return k.finish()
 
 
