@@ -45,8 +45,8 @@ class Native:
     instance: Instance
     compiled: Compiled | None = None
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]:
-        return self.instance.run(arrays)
+    def run(self, arrays: Sequence[Array], *, known: bool = False) -> list[Array]:
+        return self.instance.run(arrays, known=known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,7 @@ class Model:
         results = self._results(args, named)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _run_straight(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
+    def _run_straight(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any] | None:
         """The outputs of a call whose shapes and types a call before had: they are right then.   None: not such a call."""
         first = args[0] if len(args) == 1 and not named else None
         if type(first) is dict:
@@ -155,7 +155,7 @@ class Model:
             if args or len(named) != len(self._names):
                 return None
             try:
-                args = tuple([named[name] for name in self._names])
+                args = [named[name] for name in self._names]
             except KeyError:
                 return None
         elif not self._by_position:
@@ -164,18 +164,25 @@ class Model:
             found = self._straight.get(tuple([(a.shape, a.dtype) for a in args]))
         except (AttributeError, TypeError):  # not arrays: the long way reads them, or says what is wrong
             return None
-        return found.run(args) if found and set(map(type, args)) <= {np.ndarray} else None
+        if found is None:
+            return None
+        for a in args:
+            if type(a) is not np.ndarray:
+                return None
+        return found.run(args)
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The named outputs (all for None), as ONNX Runtime's `session.run`."""
+        if not output_names:
+            return self._results((), feeds)
         names = [p.name for p in self.outputs]
-        for name in output_names or ():
+        for name in output_names:
             if name not in names:
                 raise ImportFault(
                     f"{self.name}: output must be one of {', '.join(names)}, got {name!r}", hint=nearest(name, names), code="output-name"
                 )
         results = self._results((), feeds)
-        return [results[names.index(name)] for name in output_names] if output_names else results
+        return [results[names.index(name)] for name in output_names]
 
     def _results(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         found = self._run_straight(args, named)

@@ -29,7 +29,8 @@ from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 MOST_ROWS = 8  # from about 13 rows on arithmetic takes longer than memory does
 BLOCK_FMAS = 8  # in one block: where it holds more steps of k, LLVM orders them by row, waits on its own sums and spills (half the speed)
 CHUNK_NBYTES = (32 << 10, 512 << 10)  # of weights: a microsecond, so that handing it out costs little, and ten, so that nobody waits long
-AHEAD_NBYTES = 8 << 10  # how far weights are fetched ahead
+AHEAD_NBYTES = 8 << 10  # how far weights are fetched ahead, from AHEAD_ROWS rows on: fewer leave the core loads enough in flight, and
+AHEAD_ROWS = 4  # weights that come from L2 and L3 take 8 % longer with prefetches
 CHUNKS = 8  # that each core gets where chunks of that size allow
 
 
@@ -116,7 +117,7 @@ def strip_kernel(strip: Strip) -> Kernel:
     for first, last, step in ((k.index(0), whole, strip.unroll), (whole, depth, 1)):
         with k.loop(first, last, step) as at:
             held = [[[v.get() for v in row] for row in part] for part in sums]
-            for i in range(0, step * strip.columns * strip.dtype.nbytes, 64):
+            for i in range(0, step * strip.columns * strip.dtype.nbytes if strip.rows >= AHEAD_ROWS else 0, 64):
                 k.prefetch(panel, at * strip.columns + (AHEAD_NBYTES + i) // strip.dtype.nbytes)
             for u in range(step):
                 vectors = [k.load(panel, (at + u) * strip.columns + j * strip.lanes, strip.lanes) for j in range(strip.vectors)]

@@ -102,7 +102,8 @@ class Evaluator:
             case Stage(steps=[Segment(executable=executable, inputs=inputs)], end=Finish(outputs=outputs)):
                 slots = [o.index - len(arrays) for o in outputs if isinstance(o, Slot)]
                 if len(slots) == len(outputs) == len(set(slots)) and min(slots) >= 0:
-                    return Straight(executable, inputs, tuple(slots))
+                    all_in, all_out = tuple(inputs) == tuple(range(len(arrays))), slots == list(range(len(slots)))
+                    return Straight(executable, None if all_in else inputs, None if all_out else tuple(slots))
         return None
 
     def root(self, structure: Any) -> Stage:

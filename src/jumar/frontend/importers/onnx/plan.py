@@ -25,9 +25,9 @@ Tree = Any  # arrays of a call: an array, None, or a list of trees
 
 
 class Executable(Protocol):
-    """A compiled graph."""
+    """A compiled graph.   known: the arrays have the number, shapes and types of an earlier run, so nobody looks again."""
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]: ...
+    def run(self, arrays: Sequence[Array], *, known: bool = False) -> list[Array]: ...
 
 
 class Keeper(Protocol):
@@ -78,7 +78,7 @@ class Interpreted:
 
     graph: Graph
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]:
+    def run(self, arrays: Sequence[Array], *, known: bool = False) -> list[Array]:
         with _values_fit(self.graph.name):
             return interpret(self.graph, arrays)
 
@@ -137,15 +137,20 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Straight:
-    """A call that is one compiled piece and nothing else.   inputs, outputs: which of the call's arrays, and of the piece's results."""
+    """A call that is one compiled piece and nothing else.
+
+    inputs, outputs: which of the call's arrays, and of the piece's results; None where they are all of them, in order.
+    """
 
     executable: Executable
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: tuple[int, ...] | None
+    outputs: tuple[int, ...] | None
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        results = self.executable.run([arrays[i] for i in self.inputs])
-        return [results[i] for i in self.outputs]
+        """The call's outputs.   arrays: of the types that the piece was compiled for."""
+        given = arrays if self.inputs is None else [arrays[i] for i in self.inputs]
+        results = self.executable.run(given, known=True)
+        return results if self.outputs is None else [results[i] for i in self.outputs]
 
 
 @dataclass(eq=False)
