@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jumar.compiler.rules import Table, rule
+from jumar.compiler.rules import Alone, Table, rule, user_rule
 from jumar.ir import Node, apply
 from jumar.operators import (
     AvgPool,
@@ -20,6 +20,7 @@ from jumar.operators import (
     Conv,
     Elementwise,
     Gather,
+    MatMul,
     MaxPool,
     Pad,
     ReduceMax,
@@ -69,6 +70,30 @@ def transpose_of_broadcast(node: Node) -> Node | None:
     if isinstance(x.op, Broadcast) and x.inputs[0].rank == x.rank:
         return Broadcast(node.shape)(apply(node.op, x.inputs[0], loc=node.loc), loc=node.loc)
     return None
+
+
+@user_rule(MOVEMENT, Transpose)
+def transpose_of_matmul(node: Node, alone: Alone) -> Node | None:
+    """transpose (matmul (transpose a) b) -> matmul (transpose b) a, likewise where b is the transpose: dw of x w^T comes as w lies"""
+    (y,) = node.inputs
+    if not isinstance(y.op, MatMul) or not _swaps_last(node) or not alone(y):
+        return None
+    a, b = y.inputs
+    if a.rank != b.rank or not (_swaps_last(a) or _swaps_last(b)):
+        return None
+    return MatMul()(_swapped_last(b), _swapped_last(a), loc=y.loc)
+
+
+def _swaps_last(node: Node) -> bool:
+    """Whether a node is the transpose of its input's last two dimensions."""
+    return isinstance(node.op, Transpose) and node.rank >= 2 and node.op.perm == (*range(node.rank - 2), node.rank - 1, node.rank - 2)
+
+
+def _swapped_last(node: Node) -> Node:
+    """The transpose of the last two dimensions; what a node is the transpose of, where it is one."""
+    if _swaps_last(node):
+        return node.inputs[0]
+    return Transpose((*range(node.rank - 2), node.rank - 1, node.rank - 2))(node, loc=node.loc)
 
 
 @rule(MOVEMENT, Broadcast)

@@ -49,7 +49,7 @@ class Fuse:
 
     target: str = "cpu"
     max_ops: int = 24
-    max_inputs: int = 12
+    max_inputs: int = 16
     max_results: int = 4
     epilogues: bool = True
     chains: bool = True

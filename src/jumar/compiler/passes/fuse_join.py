@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jumar.ir import Constant, Node, Param
+from jumar.ir import Node
 from jumar.operators import Reduction, is_root
 
-Unit = object  # a Group, or a node that is in none
 
-
-@dataclass
+@dataclass(eq=False)
 class Group:
     """members and the ones whose values leave the group."""
 
@@ -28,9 +26,15 @@ class Group:
     sinks: list[Node]
 
 
+Unit = Group | Node  # a group, or a node that is in none
+
+
 @dataclass
 class Joiner:
-    """State of the joining.   of: the group of each node; place: its number in the graph; users: who reads each node."""
+    """State of the joining.   of: the group of each node; place: its number in the graph; users: who reads each node.
+
+    line: groups and nodes outside of them in an order in which each stands behind what it reads; at: where each of them stands.
+    """
 
     of: dict[Node, Group]
     place: dict[Node, int]
@@ -41,7 +45,15 @@ class Joiner:
     max_search: int = 400
     joined: int = 0
     refused: set[tuple[int, int]] = field(default_factory=set)
-    spans: list[tuple[int, int]] = field(default_factory=list)  # of joined groups: places of the first result and of the last member
+    line: list[Unit | None] = field(default_factory=list)
+    at: dict[Unit, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in sorted(self.place, key=self.place.__getitem__):
+            unit = self._unit(node)
+            if unit is node or node in self.of[node].sinks:
+                self.at[unit] = len(self.line)
+                self.line.append(unit)
 
     def pairs(self) -> Iterator[tuple[Group, Group]]:
         """Pairs that may be one: (who comes first, who comes after), in the graph's order."""
@@ -77,47 +89,56 @@ class Joiner:
         return True
 
     def between(self, first: Group, second: Group) -> bool:
-        """Whether some way leads from one group to the other through a third operator, in either direction."""
-        return self._reaches(first, second) or self._reaches(second, first)
-
-    def _reaches(self, source: Group, target: Group) -> bool:
-        """Whether what `target` needs, beside `source` itself, needs `source`.   A search that grows too large counts as yes."""
-        lowest = self._lowest(source)
-        todo = [i for m in target.members for i in m.inputs if i not in target.members and i not in source.members]
-        seen: set[Node] = set()
+        """Whether some way leads from one group to the other through a third operator.   A search that grows too large counts as yes."""
+        source, target = sorted((first, second), key=self.at.__getitem__)
+        lowest = self.at[source]
+        todo = [u for u in self._read(target) if u is not source]
+        seen: set[Unit] = set()
         while todo:
-            node = todo.pop()
-            if node in seen or isinstance(node.op, Param | Constant):
-                continue
-            group = self.of.get(node)
-            if group is source:
+            unit = todo.pop()
+            if unit is source:
                 return True
-            if group is None and self.place[node] < lowest:
+            if unit in seen or self.at[unit] < lowest:
                 continue
-            members = group.members if group is not None else {node}
-            if max(self.place[m] for m in members) < lowest:
-                continue
-            seen |= members
+            seen.add(unit)
             if len(seen) > self.max_search:
                 return True
-            todo += [i for m in members for i in m.inputs if i not in members]
+            todo += self._read(unit)
         return False
 
-    def _lowest(self, source: Group) -> int:
-        """No operator before this place needs the group.   A group with several results may stand after readers of its first one, whose
-        places say nothing then."""
-        lowest, before = min(self.place[m] for m in source.members), -1
-        while lowest != before:
-            before = lowest
-            lowest = min([lowest, *(low for low, high in self.spans if low < lowest <= high)])
-        return lowest
+    def _unit(self, node: Node) -> Unit:
+        return self.of.get(node, node)
+
+    def _read(self, unit: Unit) -> list[Unit]:
+        """What it reads."""
+        if isinstance(unit, Node):
+            return [self._unit(i) for i in unit.inputs]
+        return [self._unit(i) for m in unit.members for i in m.inputs if i not in unit.members]
+
+    def _readers(self, unit: Unit) -> list[Unit]:
+        """What reads it."""
+        if isinstance(unit, Node):
+            return [self._unit(u) for u in self.users[unit]]
+        return [self._unit(u) for s in unit.sinks for u in self.users[s] if u not in unit.members]
 
     def join(self, first: Group, second: Group, sinks: list[Node]) -> None:
-        """Makes them one."""
+        """Makes them one, which stands where the later one stood; readers of the earlier one that stood between them come behind it."""
+        source, target = sorted((first, second), key=self.at.__getitem__)
+        low, high = self.at.pop(source), self.at.pop(target)
+        later: set[Unit] = set()
+        todo = self._readers(source)
+        while todo:
+            unit = todo.pop()
+            if unit is not target and unit not in later and self.at[unit] < high:
+                later.add(unit)
+                todo += self._readers(unit)
         whole = Group(first.members | second.members, sinks)
         for member in whole.members:
             self.of[member] = whole
-        self.spans.append((min(self.place[s] for s in sinks), max(self.place[m] for m in whole.members)))
+        between = [u for u in self.line[low + 1 : high] if u is not None]
+        moved = [*(u for u in between if u not in later), whole, *(u for u in between if u in later)]
+        self.line[low : high + 1] = [*moved, *([None] * (high + 1 - low - len(moved)))]
+        self.at.update((unit, low + i) for i, unit in enumerate(moved))
         self.joined += 1
 
 
