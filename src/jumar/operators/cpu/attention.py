@@ -18,11 +18,10 @@ from jumar.operators.attention import Attention
 from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.attention_few import FEW, few_kernel
 from jumar.operators.cpu.attention_row import Block, softmax_row
-from jumar.operators.cpu.blocking import covered
 from jumar.operators.cpu.epilogue import Writer, modulo, quotient
-from jumar.operators.cpu.gemm import cover
+from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.matmul import micro_kernels, writing_task
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
+from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.prepare import convert_task, pack_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
@@ -50,21 +49,20 @@ def attention_kernel(block: Block) -> Kernel:
     place = k.offset(places, batch * (4 + len(out.lies)))
     first = row_part * n["row_block"]
     rows = k.minimum(n["row_block"], n["rows"] - first)
-    fulls, smalls = cover(k, rows)
-    heights = ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls))
+    covers = tuple(zip(micro, heights(k, tile, *cover(k, rows, tile)), strict=True))
     table = k.cast_pointer(scratch, i64)
     scores, sums = k.offset(scratch, n["sums_at"]), k.offset(scratch, n["values_at"])
     queries = k.offset(q, k.load(place, 0) + first * n["depth"])
 
     def pointers(base: Value, pitch: Value) -> None:
-        for _, height, start, count in heights:
+        for _, (height, start, count) in covers:
             with k.loop(0, count) as t:
                 for i in range(height):
                     row = start + t * height + i
                     k.store_pointer(k.offset(base, k.minimum(row, rows - 1) * pitch), table, row)
 
     def product(b: Value, c: Value, c_pitch: Value, depth: Value) -> None:
-        for function, height, start, count in heights:
+        for function, (height, start, count) in covers:
             with k.loop(0, count) as t:
                 row = start + t * height
                 k.call(function, k.offset(table, row), 1, 0, depth, b, k.offset(c, row * c_pitch), c_pitch, 0, b)
@@ -81,10 +79,10 @@ def attention_kernel(block: Block) -> Kernel:
         sees = k.minimum(seen, first + row + n["offset"] + 1) if block.causal else seen
         mask_line = None if head_mask is None else k.offset(head_mask, (first + row) * mask_pitch)
         total = softmax_row(k, block, line, mask_line, sees, seen, scale, softcap)
-        k.store(total, sums, (rows + FULL) * columns + row)
+        k.store(total, sums, (rows + tile.rows) * columns + row)
     pointers(scores, n["pitch"])
     head_values = k.offset(values, k.load(place, 2))
-    inverses = k.offset(sums, (rows + FULL) * columns)
+    inverses = k.offset(sums, (rows + tile.rows) * columns)
     with k.loop(0, n["width"], columns) as column:
         product(k.offset(head_values, column * n["keys"]), sums, k.index(columns), seen)
 
@@ -149,9 +147,9 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
     places = place_table(head * (rows * depth), kv * (depth * whole_keys), kv * (count * whole_width))
     pitch = whole_keys + PAD
     row_block = _row_block(rows, pitch, outer * heads, tile, target)
-    table = -(-covered(row_block) // 8) * 8 * 8 // dtype.nbytes
-    values_at = -(-(table + covered(row_block) * pitch) // 16) * 16
-    scratch = (values_at + (row_block + FULL) * tile.columns + row_block + 16) * dtype.nbytes
+    table = -(-tile.covered(row_block) // 8) * 8 * 8 // dtype.nbytes
+    values_at = -(-(table + tile.covered(row_block) * pitch) // 16) * 16
+    scratch = (values_at + (row_block + tile.rows) * tile.columns + row_block + 16) * dtype.nbytes
     row_blocks = -(-rows // row_block)
     sizes = (rows, count, depth, width, row_block, row_blocks, pitch, table, values_at, op.offset)
     args = (*micro_kernels(tile), source, k_panels, v_panels, places, *mask_args, *numbers, *sizes)
@@ -161,9 +159,9 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
 
 def _row_block(rows: int, pitch: int, batches: int, tile: Tile, target: Target) -> int:
     """Rows whose scores fit half of L2, fewer where there would not be chunks enough."""
-    most = max(FULL, target.l2_nbytes // 2 // (pitch * tile.dtype.nbytes) // FULL * FULL)
-    parts = max(-(-rows // most), min(-(-rows // (2 * FULL)), -(-4 * target.cores // batches)))
-    return min(rows, (-(-rows // parts) + FULL - 1) // FULL * FULL)
+    most = max(tile.rows, target.l2_nbytes // 2 // (pitch * tile.dtype.nbytes) // tile.rows * tile.rows)
+    parts = max(-(-rows // most), min(-(-rows // (2 * tile.rows)), -(-4 * target.cores // batches)))
+    return min(rows, (-(-rows // parts) + tile.rows - 1) // tile.rows * tile.rows)
 
 
 def mask_of(shape: tuple[int, ...], scores: tuple[int, ...]) -> tuple[Array, int, int] | None:

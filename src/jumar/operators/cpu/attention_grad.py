@@ -18,11 +18,10 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.attention_grad import AttentionGrad
 from jumar.operators.cpu.attention import PAD, mask_of
 from jumar.operators.cpu.attention_row import Scores, softmax_row
-from jumar.operators.cpu.blocking import covered
 from jumar.operators.cpu.expression import compute_dtype
-from jumar.operators.cpu.gemm import cover
+from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.matmul import micro_kernels
-from jumar.operators.cpu.microkernel import FULL, SMALL, register_tile
+from jumar.operators.cpu.microkernel import register_tile
 from jumar.operators.cpu.outer import outer_kernel
 from jumar.operators.cpu.prepare import pack_transposed
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, schedule
@@ -55,12 +54,12 @@ def lower_attention_grad(node: Node, target: Target) -> Lowered | None:
     columns = tile.columns
     head = Scores(tile, op.causal, False, (masks[0].dtype, bool(mask[1]), bool(mask[2])) if mask else None)
     row_block = min(rows, ROWS)
-    whole_keys, whole_depth, whole_width, block = (-(-n // columns) * columns for n in (count, depth, width, covered(row_block)))
+    whole_keys, whole_depth, whole_width, block = (-(-n // columns) * columns for n in (count, depth, width, tile.covered(row_block)))
     pitch = whole_keys + PAD
     parts = {
         "table": block * 8 // dtype.nbytes, "turned_keys": whole_keys * depth, "turned_values": whole_keys * width, "keys": whole_depth * count,
         "queries": whole_depth * row_block, "back": whole_width * row_block, "weights": block * pitch, "scores": block * pitch,
-        "dk": (count + FULL) * whole_depth, "dv": (count + FULL) * whole_width, "sums": (block + FULL) * columns,
+        "dk": (count + tile.rows) * whole_depth, "dv": (count + tile.rows) * whole_width, "sums": (block + tile.rows) * columns,
     }  # fmt: skip
     at, starts = 0, {}
     for name, size in parts.items():
@@ -162,15 +161,14 @@ class _Grad:
     def pointers(self, base: Value, pitch: Value, rows: Value) -> None:
         """Writes the table of rows; those that tiles cover beyond the last one are the last one."""
         k = self.k
-        fulls, smalls = cover(k, rows)
-        with k.loop(0, fulls * FULL + smalls * SMALL) as row:
+        fulls, smalls = cover(k, rows, self.tile)
+        with k.loop(0, fulls * self.tile.rows + smalls * self.tile.small) as row:
             k.store_pointer(k.offset(base, k.minimum(row, rows - 1) * pitch), self.table, row)
 
     def product(self, b: Value, c: Value, pitch: Value, depth: Value, rows: Value) -> None:
         """c = rows of the table times a panel."""
         k = self.k
-        fulls, smalls = cover(k, rows)
-        for function, height, base, count in ((self.micro[0], FULL, k.index(0), fulls), (self.micro[1], SMALL, fulls * FULL, smalls)):
+        for function, (height, base, count) in zip(self.micro, heights(k, self.tile, *cover(k, rows, self.tile)), strict=True):
             with k.loop(0, count) as t:
                 row = base + t * height
                 k.call(function, k.offset(self.table, row), 1, 0, depth, b, k.offset(c, row * pitch), pitch, 0, b)
@@ -181,7 +179,7 @@ class _Grad:
         pitch = self.whole(width)
         with k.loop(0, width, columns) as column:
             b = k.offset(panels, column * rows)
-            with k.loop(0, seen, FULL) as key:
+            with k.loop(0, seen, self.tile.rows) as key:
                 c = k.offset(self.part(name), key * pitch + column)
                 k.call(self.outer, self.table, key, rows, b, c, pitch, 1)
 

@@ -2,8 +2,9 @@
 
 In: sizes of a contraction, a tile, a target.  Out: `Blocks`, the numbers that gemm.py's kernel takes as arguments.
 
-What is cut and why.  k: a panel block of B (k x 16) stays in L1 while the tiles of rows pass over it.  Rows: the block of A for one block
-of k stays in L2 while the panels pass over it.  Panels: so that a chunk's part of B stays in L2 when neighbouring chunks share it.
+What is cut and why.  k: a panel block of B (k x 16) stays near while the tiles of rows pass over it: in L1, or in L2 where that is large and
+feeds a tile as fast.  Rows: the block of A for one block of k stays in L2 while the panels pass over it.  Panels: so that a chunk's part of B
+stays in L2 when neighbouring chunks share it.
 Then chunks are made smaller until every core has several, since the other core may be busy with something else.
 """
 
@@ -14,9 +15,10 @@ from dataclasses import dataclass, replace
 
 from jumar.base import Option, Question, choose
 from jumar.device import Target
-from jumar.operators.cpu.microkernel import FULL, SMALL, UNROLL, Tile
+from jumar.operators.cpu.microkernel import UNROLL, Tile
 
 DEPTH = 256  # steps of k in a block: 16 kB of B in f32
+DEEP = 768  # the same with a megabyte of L2 or more: sums go through memory less often (Zen 5, 128 x 768 x 3072: 3 % against 256)
 LEAST_FLOPS = 400_000  # of a chunk: some microseconds, so that handing it out costs little
 CHUNKS = 6  # that each core should have at least
 
@@ -72,7 +74,7 @@ class Blocks:
     @property
     def table_words(self) -> int:
         """Row pointers in scratch, rounded to a cache line."""
-        return -(-covered(min(self.row_block, self.rows)) * self.taps // 8) * 8
+        return -(-self.tile.covered(min(self.row_block, self.rows)) * self.taps // 8) * 8
 
     @property
     def sums_at(self) -> int:
@@ -82,11 +84,11 @@ class Blocks:
     @property
     def panel_sums(self) -> int:
         """Elements from a panel's sums to the next one's."""
-        return 0 if self.single else covered(min(self.row_block, self.rows)) * self.tile.columns
+        return 0 if self.single else self.tile.covered(min(self.row_block, self.rows)) * self.tile.columns
 
     @property
     def scratch_nbytes(self) -> int:
-        sums = covered(min(self.row_block, self.rows)) * self.tile.columns * (1 if self.single else self.panel_block)
+        sums = self.tile.covered(min(self.row_block, self.rows)) * self.tile.columns * (1 if self.single else self.panel_block)
         return (self.sums_at + sums) * self.tile.dtype.nbytes
 
     @property
@@ -98,20 +100,11 @@ class Blocks:
         )  # fmt: skip
 
 
-def covered(rows: int) -> int:
-    """Rows that tiles of 6 and 4 cover.
-
-    >>> [covered(n) for n in (1, 5, 6, 7, 49)]
-    [4, 6, 6, 8, 50]
-    """
-    return max(SMALL, rows + rows % 2)
-
-
 def choose_blocks(rows: int, columns: int, depth: int, taps: int, tile: Tile, target: Target, batches: int = 1) -> Blocks:
     """The cut of a contraction of `batches` x [rows, taps * depth] x [taps * depth, columns]."""
     panels = -(-columns // tile.columns)
     scale = 4 / tile.dtype.nbytes
-    unit = int(DEPTH * scale)
+    unit = int((DEEP if target.l2_nbytes >= 1 << 20 else DEPTH) * scale)
     tap_block, depth_block = 1, depth
     if depth >= unit:
         parts = max(1, round(depth / unit))
@@ -120,8 +113,8 @@ def choose_blocks(rows: int, columns: int, depth: int, taps: int, tile: Tile, ta
         parts = -(-taps // max(1, int(1.5 * unit) // max(1, depth)))
         tap_block = max(1, -(-taps // parts)) if taps else 1
     block_depth = min(depth_block * tap_block, depth * taps) or 1
-    row_limit = max(4 * FULL, target.l2_nbytes // 2 // (block_depth * tile.dtype.nbytes) // FULL * FULL)
-    row_block = rows if rows <= min(row_limit, 256) else _even(rows, min(row_limit, 96))
+    row_limit = max(4 * tile.rows, target.l2_nbytes // 2 // (block_depth * tile.dtype.nbytes) // tile.rows * tile.rows)
+    row_block = rows if rows <= min(row_limit, 256) else _even(rows, min(row_limit, 96), tile.rows)
     whole = max(1, taps * depth * tile.columns * tile.dtype.nbytes)
     panel_block = max(1, min(panels, 3 * target.l2_nbytes // 8 // whole))
     panel_block = min(panels, max(panel_block, 4)) if depth * taps > unit else panel_block
@@ -160,10 +153,10 @@ def _enough_chunks(cut: Blocks, cores: int) -> Blocks:
     flops = 2 * cut.rows * cut.columns * cut.depth * cut.taps * cut.batches
     wanted = min(CHUNKS * cores, max(1, flops // LEAST_FLOPS)) if cores > 1 else 1
     while cut.chunks < wanted:
-        if cut.panel_block > 2 or (cut.row_block <= 8 * FULL and cut.panel_block > 1):
+        if cut.panel_block > 2 or (cut.row_block <= 8 * cut.tile.rows and cut.panel_block > 1):
             cut = _with(cut, cut.row_block, _even_panels(cut.panels, cut.panel_block // 2))
-        elif cut.row_block > 4 * FULL:
-            cut = _with(cut, _even(cut.rows, cut.row_block // 2), cut.panel_block)
+        elif cut.row_block > 4 * cut.tile.rows:
+            cut = _with(cut, _even(cut.rows, cut.row_block // 2, cut.tile.rows), cut.panel_block)
         else:
             break
     return cut
@@ -173,10 +166,10 @@ def _with(cut: Blocks, row_block: int, panel_block: int) -> Blocks:
     return Blocks(cut.rows, cut.columns, cut.depth, cut.taps, row_block, panel_block, cut.tap_block, cut.depth_block, cut.tile, cut.batches)
 
 
-def _even(rows: int, limit: int) -> int:
+def _even(rows: int, limit: int, height: int) -> int:
     """Blocks of about one size, whole tiles, near `limit`."""
     parts = -(-rows // limit)
-    return _up(-(-rows // parts), FULL)
+    return _up(-(-rows // parts), height)
 
 
 def _up(number: int, multiple: int) -> int:

@@ -28,7 +28,7 @@ from jumar.operators.cpu.blocking import CHUNKS, LEAST_FLOPS
 from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, border_task, runs_of, window_tables
 from jumar.operators.cpu.depthwise_grad import depthwise_weight_tasks
 from jumar.operators.cpu.epilogue import modulo, quotient
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
+from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.outer import outer_kernel
 from jumar.operators.cpu.prepare import convert_task, transpose_block
 from jumar.operators.cpu.winograd import tile_count
@@ -119,24 +119,25 @@ class Cut:
     def tiles(self) -> tuple[int, int, int]:
         """How many full and small tiles cover the channels, and the height of a small one; the last of a kind is moved back to fit."""
         channels = self.g.inner
-        if channels < FULL:
-            return 0, 1 if channels <= SMALL else 2, min(channels, SMALL)
-        even = channels + channels % 2
-        smalls = {0: 0, 4: 1, 2: 2}[even % FULL]
-        return (even - smalls * SMALL) // FULL, smalls, SMALL
+        full, small = self.tile.rows, self.tile.small
+        if channels < full:
+            return 0, 1 if channels <= small else 2, min(channels, small)
+        tiles = -(-channels // full)
+        smalls = (tiles * full - self.tile.covered(channels)) // (full - small)
+        return tiles - smalls, smalls, small
 
     @property
     def rows(self) -> int:
         fulls, smalls, height = self.tiles
-        return fulls * FULL + smalls * height
+        return fulls * self.tile.rows + smalls * height
 
     @property
     def row_of(self) -> Array:
         """[channels]: the row of sums that holds each channel."""
-        fulls, smalls, height = self.tiles
+        (fulls, smalls, height), full = self.tiles, self.tile.rows
         found = np.full(self.g.inner, -1, np.int64)
         for i in range(fulls + smalls):
-            base, tall = (i * FULL, FULL) if i < fulls else (fulls * FULL + (i - fulls) * height, height)
+            base, tall = (i * full, full) if i < fulls else (fulls * full + (i - fulls) * height, height)
             start = min(base, self.g.inner - tall)
             for j in range(tall):
                 if found[start + j] < 0:
@@ -258,7 +259,7 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
     end = k.minimum(begin + n["part_rows"], n["positions"])
     line = k.cast_pointer(k.offset(table, n["taps"] * n["block"]), tile.dtype)  # the block's panel of dy
     cells = k.offset(x, group * n["x_group"])
-    rows = n["fulls"] * FULL + n["smalls"] * height
+    rows = n["fulls"] * tile.rows + n["smalls"] * height
     tap_size = rows * columns
     mine = k.offset(sums, part * n["part_size"] + group * n["panels"] * n["taps"] * tap_size)
 
@@ -288,7 +289,8 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
             with k.loop(first_tap, last_tap) as tap:
                 pointers = k.offset(table, tap * n["block"])
                 result = k.offset(mine, (panel * n["taps"] + tap) * tap_size)
-                for function, tall, base, tiles in ((full, FULL, k.index(0), n["fulls"]), (small, height, n["fulls"] * FULL, n["smalls"])):
+                smalls_from = n["fulls"] * tile.rows
+                for function, tall, base, tiles in ((full, tile.rows, k.index(0), n["fulls"]), (small, height, smalls_from, n["smalls"])):
                     with k.loop(0, tiles) as t:
                         row = base + t * tall
                         channel = k.minimum(row, n["channels"] - tall)

@@ -18,7 +18,7 @@ from jumar.base import DType, i64
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.blocking import HALF, UNDER_HALF, WHOLE
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile
+from jumar.operators.cpu.microkernel import Tile
 
 # numbers of a chunk's work, in the order of the arguments (see `Blocks` in blocking.py)
 SIZES = (
@@ -58,7 +58,7 @@ def contraction_kernel(shape: Shape) -> Kernel:
     narrow = (k.function_pointer("half_full"), k.function_pointer("half_small")) if shape.half else micro
     x, w, places = k.pointer("x", tile.dtype), k.pointer("w", tile.dtype), k.pointer("places", i64)
     n = {name: k.integer(name) for name in SIZES}
-    find = _window_rows(k, x, n) if shape.windows else _strided_rows(k, x, n)
+    find = (_window_rows if shape.windows else _strided_rows)(k, x, tile, n)
     out = Writer(k, shape.epilogue)
     scratch = k.thread_scratch("scratch", 0, tile.dtype)
 
@@ -70,7 +70,7 @@ def contraction_kernel(shape: Shape) -> Kernel:
     panels = (n["columns"] + (columns - 1)) / columns
     first_panel = panel_part * n["panel_block"]
     last_panel = k.minimum(first_panel + n["panel_block"], panels)
-    fulls, smalls = cover(k, rows)
+    fulls, smalls = cover(k, rows, tile)
 
     table = k.cast_pointer(scratch, i64)
     sums = k.offset(scratch, n["sums_at"])
@@ -94,26 +94,30 @@ def contraction_kernel(shape: Shape) -> Kernel:
             share = quotient(k, size, fulls + smalls)
             c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
             chosen = tuple(k.select(panel + 1 == panels, b, a) for a, b in zip(micro, narrow, strict=True)) if shape.half else micro
-            for function, height, base, count in ((chosen[0], FULL, k.index(0), fulls), (chosen[1], SMALL, fulls * FULL, smalls)):
+            for function, (height, base, count) in zip(chosen, heights(k, tile, fulls, smalls), strict=True):
                 with k.loop(0, count) as t:
                     row = base + t * height
                     pointers = k.offset(table, row * n["taps"] + tap * height)
-                    fetched = k.offset(ahead, share * (t if height == FULL else fulls + t))
+                    fetched = k.offset(ahead, share * (t if height == tile.rows else fulls + t))
                     k.call(function, pointers, taps, start, depth, b, k.offset(c, row * columns), columns, add, fetched)
             with k.when(done):
                 _finish(k, shape, out, place, first_row, rows, panel * columns, n["columns"], c)
     return k.finish()
 
 
-def cover(k: Builder, rows: Value) -> tuple[Value, Value]:
-    """How many full and how many small tiles cover `rows` (one row more where they are odd): 6, 4, and 4 + 4 for a rest of 2.
+def cover(k: Builder, rows: Value, tile: Tile) -> tuple[Value, Value]:
+    """How many full and how many small tiles cover `rows` (`Tile.covered` says how many rows that are).
 
     A small tile takes as long as a tile of fewer rows would: it has just enough sums to hide the latency of its fmas.
     """
-    even = k.maximum((rows + 1) & ~1, SMALL)
-    rest = even % FULL
-    smalls = k.select(rest == 0, k.index(0), k.select(rest == 4, k.index(1), k.index(2)))
-    return (even - smalls * SMALL) / FULL, smalls
+    tiles = quotient(k, rows + (tile.rows - 1), k.index(tile.rows))
+    smalls = k.minimum(tiles, (tiles * tile.rows - rows) >> 1)
+    return tiles - smalls, smalls
+
+
+def heights(k: Builder, tile: Tile, fulls: Value, smalls: Value) -> tuple[tuple[int, Value, Value], tuple[int, Value, Value]]:
+    """(rows, first row, how many) of the full and of the small tiles."""
+    return (tile.rows, k.index(0), fulls), (tile.small, fulls * tile.rows, smalls)
 
 
 def _finish(
@@ -142,26 +146,26 @@ def _finish(
 Find = Callable[[Value, Value, Value, Value, Value, Value], None]
 
 
-def _tiles(k: Builder, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, Value, int], None]) -> None:
+def _tiles(k: Builder, tile: Tile, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, Value, int], None]) -> None:
     """visit(first row of the tile, row with the excess ones clamped, index in the tile, height) for every row of every tile."""
-    for height, base, count in ((FULL, k.index(0), fulls), (SMALL, fulls * FULL, smalls)):
+    for height, base, count in heights(k, tile, fulls, smalls):
         with k.loop(0, count) as t:
             first = base + t * height
             with k.loop(0, height) as i:
                 visit(first, k.minimum(first + i, rows - 1), i, height)
 
 
-def _strided_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
+def _strided_rows(k: Builder, x: Value, tile: Tile, n: dict[str, Value]) -> Find:
     pitch = k.integer("pitch")
 
     def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
         start = k.offset(x, offset + first_row * pitch)
-        _tiles(k, rows, fulls, smalls, lambda first, row, i, _: k.store_pointer(k.offset(start, row * pitch), table, first + i))
+        _tiles(k, tile, rows, fulls, smalls, lambda first, row, i, _: k.store_pointer(k.offset(start, row * pitch), table, first + i))
 
     return find
 
 
-def _window_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
+def _window_rows(k: Builder, x: Value, tile: Tile, n: dict[str, Value]) -> Find:
     """Row m is the window at outer position m // inner, inner position m % inner; a negative sum of the tables' entries is padding."""
     zeros, outer_table, inner_table = k.pointer("zeros", x.dtype), k.pointer("outer_table", i64), k.pointer("inner_table", i64)
     inner, outer_taps, inner_taps = k.integer("inner"), k.integer("outer_taps"), k.integer("inner_taps")
@@ -181,6 +185,6 @@ def _window_rows(k: Builder, x: Value, n: dict[str, Value]) -> Find:
                     pointer = k.select(at < 0, zeros, k.offset(start, at))
                     k.store_pointer(pointer, table, where + (u * inner_taps + v) * height)
 
-        _tiles(k, rows, fulls, smalls, visit)
+        _tiles(k, tile, rows, fulls, smalls, visit)
 
     return find

@@ -20,7 +20,7 @@ from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.blocking import HALF, UNDER_HALF, Blocks, choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, micro_kernel, register_tile
+from jumar.operators.cpu.microkernel import Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, pack_task, root_zero
 from jumar.operators.cpu.root import RootGroup, matrix_axes, turned
@@ -117,15 +117,15 @@ def product_task(group: RootGroup, layout: Layout, blocks: Blocks, x: TaskArg, w
 
 def tiles_of(blocks: Blocks, *, windows: bool = False) -> tuple[TaskArg, ...]:
     """The micro-kernels of a contraction, in the order of gemm.py's parameters."""
-    whole = micro_kernels(blocks.tile, FULL if windows else blocks.rows)
+    whole = micro_kernels(blocks.tile, blocks.tile.rows if windows else blocks.rows)
     half = blocks.tile.half
-    narrow = (micro_kernel(half), micro_kernel(blocks.tile.with_rows(SMALL).half)) if blocks.last in (HALF, UNDER_HALF) else ()
+    narrow = (micro_kernel(half), micro_kernel(blocks.tile.with_rows(blocks.tile.small).half)) if blocks.last in (HALF, UNDER_HALF) else ()
     return (*whole, *narrow)
 
 
-def micro_kernels(tile: Tile, rows: int = FULL) -> tuple[TaskArg, TaskArg]:
+def micro_kernels(tile: Tile, rows: int = 3) -> tuple[TaskArg, TaskArg]:
     """The two tiles that cover any number of rows.   One or two rows of a product (one tap) get tiles with sums apart for each step of k."""
-    small = tile.with_rows(rows, SMALL // rows) if rows <= 2 else tile.with_rows(SMALL)
+    small = tile.with_rows(rows, 4 // rows) if rows <= 2 else tile.with_rows(tile.small)
     return micro_kernel(tile), micro_kernel(small)
 
 

@@ -16,8 +16,7 @@ from jumar.base import i32, i64
 from jumar.kernel import Builder, Kernel, Value, math
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype, load, store
-from jumar.operators.cpu.gemm import cover
-from jumar.operators.cpu.microkernel import FULL, SMALL
+from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.recurrent_kernel import EXCESS, NEAR, Cell, activated, clipped
 from jumar.operators.recurrent import Activation
 
@@ -116,7 +115,7 @@ class _Back:
                 product = products[number]
                 # in the first round nothing came back yet from later steps, in the last one there is no step
                 needed = (t >= 0) if product.here else (around > 0)
-                fulls, smalls = cover(k, self.rows)
+                fulls, smalls = cover(k, self.rows, self.cell.tile)
                 with k.when(needed):
                     self.pointers(product, t if product.here else t + 1, fulls, smalls)
                 with k.loop(low, high) as panel:
@@ -143,7 +142,7 @@ class _Back:
         """Writes the table of rows: what the gates of step t received."""
         k, n = self.k, self.n
         source = k.offset(self.down, n["hidden"] * product.first)
-        with k.loop(0, fulls * FULL + smalls * SMALL) as i:
+        with k.loop(0, fulls * self.cell.tile.rows + smalls * self.cell.tile.small) as i:
             example = self.first + k.minimum(i, self.rows - 1)
             time, _, _ = self.when_of(t, example)
             k.store_pointer(k.offset(source, self.moment(time, example) * n["gates"]), self.table, i)
@@ -161,7 +160,8 @@ class _Back:
                 k.call(self.one, self.table, 1, start, depth, b, self.sums, columns, add, k.offset(b, NEAR))
             with k.otherwise():
                 ahead = k.offset(b, depth * columns)
-                for function, height, base, count in ((self.full, FULL, k.index(0), fulls), (self.small, SMALL, fulls * FULL, smalls)):
+                covers = heights(k, self.cell.tile, fulls, smalls)
+                for function, (height, base, count) in zip((self.full, self.small), covers, strict=True):
                     with k.loop(0, count) as at:
                         row = base + at * height
                         k.call(

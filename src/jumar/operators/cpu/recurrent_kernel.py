@@ -18,8 +18,8 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.activation import Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype, load, store
-from jumar.operators.cpu.gemm import cover
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile
+from jumar.operators.cpu.gemm import cover, heights
+from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.elementwise import Relu, Sigmoid, Tanh
 from jumar.operators.recurrent import Activation
 
@@ -31,7 +31,7 @@ NUMBERS = (
 )  # fmt: skip
 
 
-EXCESS = 4  # rows that tiles may cover beyond those that there are
+EXCESS = 6  # rows that tiles may cover beyond those that there are
 NEAR = 1024  # elements ahead of a single row's stream of r that are fetched: the next tile is too far (512 units: a third slower)
 
 
@@ -192,8 +192,8 @@ class _Walk:
     def pointers(self, source: Value, rows: Value) -> tuple[Value, Value]:
         """Writes the table of rows; gives how many full and small tiles cover them."""
         k = self.k
-        fulls, smalls = cover(k, rows)
-        with k.loop(0, fulls * FULL + smalls * SMALL) as i:
+        fulls, smalls = cover(k, rows, self.cell.tile)
+        with k.loop(0, fulls * self.cell.tile.rows + smalls * self.cell.tile.small) as i:
             k.store_pointer(k.offset(source, k.minimum(i, rows - 1) * self.n["padded"]), self.table, i)
         return fulls, smalls
 
@@ -213,9 +213,7 @@ class _Walk:
                 with k.when(rows == 1):
                     k.call(self.one, self.table, 1, start, depth, b, sums, pitch, add, k.offset(b, NEAR))
                 with k.otherwise():
-                    for function, height, base, count in (
-                        (self.full, FULL, k.index(0), fulls), (self.small, SMALL, fulls * FULL, smalls),
-                    ):  # fmt: skip
+                    for function, (height, base, count) in zip((self.full, self.small), heights(k, tile, fulls, smalls), strict=True):
                         with k.loop(0, count) as at:
                             row = base + at * height
                             k.call(function, k.offset(self.table, row), 1, start, depth, b, k.offset(sums, row * pitch), pitch, add, ahead)

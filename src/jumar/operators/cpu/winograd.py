@@ -21,14 +21,14 @@ import numpy as np
 from jumar.base import Array, config, f32, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
-from jumar.operators.cpu.blocking import choose_blocks, covered
+from jumar.operators.cpu.blocking import choose_blocks
 from jumar.operators.cpu.conv import Geometry
 from jumar.operators.cpu.epilogue import Epilogue, Layout, Lie, Strides, Writer, modulo, quotient
 from jumar.operators.cpu.expression import Expression
 from jumar.operators.cpu.filters import Filters, packed_filters
-from jumar.operators.cpu.gemm import Shape, contraction_kernel, cover
+from jumar.operators.cpu.gemm import Shape, contraction_kernel, cover, heights
 from jumar.operators.cpu.matmul import micro_kernels, writing_task
-from jumar.operators.cpu.microkernel import FULL, SMALL, Tile, register_tile
+from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
@@ -93,8 +93,8 @@ def choose_plan(g: Geometry, tile: Tile, target: Target, made: bool = False) -> 
     for m in (2, 4):
         tiles = tile_count(g, m)
         limit = int(1.25 * target.l2_nbytes) // ((m + 2) ** 2 * (g.inner + _padded(g, tile)) * 4)
-        shares = {covered(-(-tiles // (target.cores * parts))) for parts in range(1, 5)}
-        plans = [Plan(m, 0), *(Plan(m, t) for t in sorted({6, 12, 18, 24, 36, 48, *shares}) if t <= limit)]
+        shares = {tile.covered(-(-tiles // (target.cores * parts))) for parts in range(1, 5)}
+        plans = [Plan(m, 0), *(Plan(m, t) for t in sorted({*(tile.rows * i for i in (1, 2, 3, 4, 6, 8)), *shares}) if t <= limit)]
         each = TRANSFORM[m] * g.inner * _padded(g, tile) / target.cores if made else 0.0
         best = min([best, *((cycles(g, plan, tile, target) + each, plan) for plan in plans)], key=lambda b: b[0])
     return best[1]
@@ -108,11 +108,11 @@ def cycles(g: Geometry, plan: Plan, tile: Tile, target: Target) -> float:
     row = plan.positions * g.inner * columns / (2 * tile.lanes) / EFFICIENCY  # the products of one tile
     if not plan.block:
         traffic = 2 * plan.positions * tiles * (g.inner + columns) * 4 / SPILL
-        return (max(covered(tiles) * row, weights / DRAM) + tiles * transform + traffic) / target.cores * 1.1 + 6000
+        return (max(tile.covered(tiles) * row, weights / DRAM) + tiles * transform + traffic) / target.cores * 1.1 + 6000
     loads = [0.0] * target.cores  # chunks go to whoever is free
     for first in range(0, tiles, plan.block):
         count = min(plan.block, tiles - first)
-        loads[loads.index(min(loads))] += max(covered(count) * row, weights / L3) + 0.3 * weights / L3 + count * transform
+        loads[loads.index(min(loads))] += max(tile.covered(count) * row, weights / L3) + 0.3 * weights / L3 + count * transform
     return max(loads) + 0.5 * weights / DRAM / target.cores
 
 
@@ -317,17 +317,17 @@ def blocked_kernel(m: int, tile: Tile, epilogue: Epilogue, tails: Tails) -> Kern
     first = k.chunk * n["block"]
     count = k.minimum(n["block"], n["tiles"] - first)
     word = 8 // tile.dtype.nbytes
-    v = k.offset(scratch, _table_words(m) * word + (n["block"] + SMALL) * word)
+    v = k.offset(scratch, _table_words(m) * word + (n["block"] + tile.small) * word)
     v_pitch = n["block"] * n["channels"] + PAD
     products = k.offset(v, v_pitch * positions)
-    m_pitch = (n["block"] + SMALL) * n["columns"] + PAD
+    m_pitch = (n["block"] + tile.small) * n["columns"] + PAD
     table = k.cast_pointer(scratch, i64)
     rows = k.offset(table, _table_words(m))
     with k.loop(0, count) as t:
         emit_input(s, m, tile, x, zeros, table, first + t, k.offset(v, t * n["channels"]), v_pitch)
-    fulls, smalls = cover(k, count)
-    heights = ((micro[0], FULL, k.index(0), fulls), (micro[1], SMALL, fulls * FULL, smalls))
-    for _, height, base, tiles in heights:
+    fulls, smalls = cover(k, count, tile)
+    covers = heights(k, tile, fulls, smalls)
+    for height, base, tiles in covers:
         with k.loop(0, tiles) as t:
             for i in range(height):
                 row = k.minimum(base + t * height + i, count - 1)
@@ -337,10 +337,10 @@ def blocked_kernel(m: int, tile: Tile, epilogue: Epilogue, tails: Tails) -> Kern
         b = k.offset(u, (p * n["columns"] + column) * n["channels"])
         c = k.offset(products, p * m_pitch + column)
         share = quotient(k, panel_size, fulls + smalls)
-        for function, height, base, tiles in heights:
+        for function, (height, base, tiles) in zip(micro, covers, strict=True):
             with k.loop(0, tiles) as t:
                 row = base + t * height
-                ahead = k.offset(b, panel_size + share * (t if height == FULL else fulls + t))
+                ahead = k.offset(b, panel_size + share * (t if height == tile.rows else fulls + t))
                 k.call(
                     function, k.offset(rows, row), 1, p * v_pitch, n["channels"], b, k.offset(c, row * n["columns"]), n["columns"], 0, ahead
                 )  # fmt: skip
@@ -402,8 +402,8 @@ def lower_winograd(
         return Lowered((*tasks, *_stepped(group, g, plan, tile, layout, target, x, weights, places)))
     head: tuple[TaskArg, ...] = (*micro_kernels(tile), x, weights, zeros, places, *_size_args(g, plan, columns, plan.block))
     v = plan.positions * (plan.block * g.inner + PAD)
-    products = plan.positions * ((plan.block + SMALL) * columns + PAD)
-    scratch = 8 * (_table_words(plan.m) + plan.block + SMALL) + 4 * (v + products)
+    products = plan.positions * ((plan.block + tile.small) * columns + PAD)
+    scratch = 8 * (_table_words(plan.m) + plan.block + tile.small) + 4 * (v + products)
     kernel = blocked_kernel(plan.m, tile, layout.epilogue, _tails(g, tile))
     return Lowered((*tasks, writing_task(group, layout, kernel, head, math.ceil(tile_count(g, plan.m) / plan.block), scratch)))
 
