@@ -87,16 +87,21 @@ class Blocks:
         return 0 if self.single else self.tile.covered(min(self.row_block, self.rows)) * self.tile.columns
 
     @property
+    def row_sums(self) -> int:
+        """Elements from a row's sums to the next one's: 0 where each tile's are done with before the next tile begins."""
+        return 0 if self.single else self.tile.columns
+
+    @property
     def scratch_nbytes(self) -> int:
-        sums = self.tile.covered(min(self.row_block, self.rows)) * self.tile.columns * (1 if self.single else self.panel_block)
-        return (self.sums_at + sums) * self.tile.dtype.nbytes
+        rows = self.tile.rows if self.single else self.tile.covered(min(self.row_block, self.rows)) * self.panel_block
+        return (self.sums_at + rows * self.tile.columns) * self.tile.dtype.nbytes
 
     @property
     def args(self) -> tuple[int, ...]:
         """In the order of gemm.SIZES."""
         return (
             self.rows, self.columns, self.depth, self.taps, self.row_block, self.row_blocks, self.panel_block, self.panel_blocks,
-            self.tap_block, self.depth_block, self.sums_at, self.panel_sums,
+            self.tap_block, self.depth_block, self.sums_at, self.panel_sums, self.row_sums,
         )  # fmt: skip
 
 

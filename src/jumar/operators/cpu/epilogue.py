@@ -209,6 +209,10 @@ class Writer:
 
         ahead: the next columns are written later, so their lines are fetched.
         """
+        return self.panel(self.starts(offset, column), width, lanes, ahead=ahead)
+
+    def starts(self, offset: Callable[[int], Value], column: Value) -> list[Value]:
+        """Pointers to where each value has its row 0 at `column`."""
         k, starts = self.k, []
         for i, (lie, (pointer, numbers)) in enumerate(zip(self.lies, self.params, strict=True)):
             at = offset(i)
@@ -218,7 +222,11 @@ class Writer:
                 period = numbers["column_period"]
                 at = at + quotient(k, column, period) * numbers["column_outer"] + modulo(k, column, period)
             starts.append(k.offset(pointer, at))
-        return Columns(self, starts, None if width is None else k.lane_mask(width, lanes), lanes, ahead)
+        return starts
+
+    def panel(self, starts: list[Value], width: Value | None, lanes: int, *, ahead: bool = False) -> Columns:
+        """Code for the columns that begin at `starts`."""
+        return Columns(self, starts, None if width is None else self.k.lane_mask(width, lanes), lanes, ahead)
 
 
 class Columns:
@@ -253,6 +261,15 @@ class Columns:
             store(k, value, self.starts[i], at, self.mask)
             if self.ahead:
                 k.prefetch(self.starts[i], at + self.lanes, write=True)  # the line of the next panel, while that one is computed
+
+    def fetch(self, row: Value) -> None:
+        """Fetches what a row still to come is made of and where it goes, where that needs no division."""
+        outputs = len(self.writer.epilogue.outputs)
+        for i, lie in enumerate(self.writer.lies):
+            if lie.rows == LINEAR and lie.columns != NONE:
+                at = row * self.writer.params[i][1]["inner"]
+                for line in range(0, self.lanes, 64 // lie.dtype.nbytes):
+                    self.writer.k.prefetch(self.starts[i], at + line, write=i < outputs)
 
 
 def quotient(k: Builder, a: Value, b: Value) -> Value:

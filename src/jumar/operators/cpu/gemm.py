@@ -4,8 +4,8 @@ In: blocks (blocking.py), packed weights (packing.py), an epilogue.  Out: `contr
 epilogue; all sizes are arguments.  matmul.py and conv.py make its tasks.
 
 A chunk is a block of rows x a block of column panels of one batch.  It writes the pointers of its rows for each tap into scratch (a
-convolution's padding points at a row of zeros), then goes over blocks of k, panels and tiles of rows: sums of a panel stay in scratch,
-in L1, until the last block of k; then the epilogue takes them to memory.
+convolution's padding points at a row of zeros), then goes over blocks of k, panels and tiles of rows: sums of a tile stay in scratch
+until the last block of k; then the epilogue takes them to memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jumar.operators.cpu.microkernel import Tile
 # numbers of a chunk's work, in the order of the arguments (see `Blocks` in blocking.py)
 SIZES = (
     "rows", "columns", "depth", "taps", "row_block", "row_blocks", "panel_block", "panel_blocks",
-    "tap_block", "depth_block", "sums_at", "panel_sums",
+    "tap_block", "depth_block", "sums_at", "panel_sums", "row_sums",
 )  # fmt: skip
 
 
@@ -93,15 +93,18 @@ def contraction_kernel(shape: Shape) -> Kernel:
             )
             share = quotient(k, size, fulls + smalls)
             c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
+            starts = out.starts(lambda i: k.load(place, 2 + i), panel * columns)
             chosen = tuple(k.select(panel + 1 == panels, b, a) for a, b in zip(micro, narrow, strict=True)) if shape.half else micro
-            for function, (height, base, count) in zip(chosen, heights(k, tile, fulls, smalls), strict=True):
-                with k.loop(0, count) as t:
-                    row = base + t * height
-                    pointers = k.offset(table, row * n["taps"] + tap * height)
-                    fetched = k.offset(ahead, share * (t if height == tile.rows else fulls + t))
-                    k.call(function, pointers, taps, start, depth, b, k.offset(c, row * columns), columns, add, fetched)
-            with k.when(done):
-                _finish(k, shape, out, place, first_row, rows, panel * columns, n["columns"], c)
+            with k.loop(0, fulls + smalls) as t:
+                low = t < fulls
+                height = k.select(low, k.index(tile.rows), k.index(tile.small))
+                row = t * tile.rows - k.maximum(t - fulls, 0) * (tile.rows - tile.small)
+                pointers = k.offset(table, row * n["taps"] + tap * height)
+                held = k.offset(c, row * n["row_sums"])
+                k.call(k.select(low, chosen[0], chosen[1]), pointers, taps, start, depth, b, held, columns, add, k.offset(ahead, share * t))
+                # tile by tile, so that its lines of memory come and go while the next tile is computed
+                with k.when(done):
+                    _finish(k, shape, out, starts, first_row + row, k.minimum(height, rows - row), n["columns"] - panel * columns, held)
     return k.finish()
 
 
@@ -120,27 +123,26 @@ def heights(k: Builder, tile: Tile, fulls: Value, smalls: Value) -> tuple[tuple[
     return (tile.rows, k.index(0), fulls), (tile.small, fulls * tile.rows, smalls)
 
 
-def _finish(
-    k: Builder, shape: Shape, out: Writer, place: Value, first_row: Value, rows: Value, column: Value, columns: Value, c: Value
-) -> None:
-    """The epilogue of one panel."""
+def _finish(k: Builder, shape: Shape, out: Writer, starts: list[Value], first_row: Value, rows: Value, columns: Value, c: Value) -> None:
+    """The epilogue of one tile.   columns: that are left from its first on."""
     whole = shape.tile.columns
 
     def panel(lanes: int, width: Value | None) -> None:
-        part = out.columns(lambda i: k.load(place, 2 + i), column, width, lanes)
+        part = out.panel(starts, width, lanes)
         with k.loop(0, rows) as row:
             part.write(first_row + row, k.load(c, row * whole, lanes, aligned=True))
+            part.fetch(first_row + row + shape.tile.rows)
 
     if shape.last == WHOLE:
         panel(whole, None)
         return
-    with k.when(columns - column >= whole):
+    with k.when(columns >= whole):
         panel(whole, None)
     with k.otherwise():
         if shape.last == HALF:
             panel(whole // 2, None)
         else:
-            panel(whole // 2 if shape.last == UNDER_HALF else whole, columns - column)
+            panel(whole // 2 if shape.last == UNDER_HALF else whole, columns)
 
 
 Find = Callable[[Value, Value, Value, Value, Value, Value], None]
