@@ -1,6 +1,9 @@
-"""Writes the pages that come from the code: ops.md, settings.md, names.md, errors/index.md, and the messages inside errors/*.md.
+"""Writes what comes from the code and from bench/results.
 
-In: the registry, `SETTINGS`, and the snippets of the error pages, which are run.  Out: the files; `--check` only says which are out of date.
+The pages ops.md, settings.md, names.md, performance.md with its chart and errors/index.md; the messages inside errors/*.md; figures in the READMEs.
+
+In: the registry, `SETTINGS`, the newest results, and the snippets of the error pages, which are run.  Out: the files; `--check` says which
+are out of date.
 Usage: python docs/generate.py [--check]
 """
 
@@ -19,7 +22,7 @@ from unittest import mock
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 
-from docs import names  # noqa: E402
+from docs import names, performance  # noqa: E402
 
 from jumar.base import SETTINGS, StackError  # noqa: E402
 from jumar.ir import REGISTRY  # noqa: E402
@@ -128,6 +131,10 @@ def generated() -> dict[Path, str]:
     """Every generated page's text."""
     pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
     pages[DOCS / "names.md"] = names.page(NOTE)
+    pages[DOCS / "performance.md"] = performance.page(NOTE)
+    pages[DOCS / "images" / "performance.svg"] = performance.chart(performance.newest_bars())
+    for readme in (DOCS.parent / "README.md", DOCS.parent / "README.zh.md"):
+        pages[readme] = performance.readme(readme.name, readme.read_text(encoding="utf-8"))
     for path in error_pages():
         text = path.read_text(encoding="utf-8")
         found = snippets(text)

@@ -100,7 +100,7 @@ class Worker:
         if self.process.poll() is None:
             try:
                 self.process.stdin.close()  # type: ignore[union-attr]
-                self.process.wait(10)
+                self.process.wait(30)
             except (BrokenPipeError, subprocess.TimeoutExpired):
                 self.process.kill()
                 self.process.wait()
@@ -209,7 +209,7 @@ def summarize(result: Result, times: dict[str, list[list[float]]]) -> None:
             each = mine / np.array([np.median(turn) for turn in times[engine]])
             result.ratio[engine] = float(np.median(each))
             result.ratio_spread[engine] = (float(each.min()), float(each.max()))
-    result.reference = next((e for e in ("torch", "mindspore", "jax") if result.losses.get(e)), "")
+    result.reference = result.reference or next((e for e in ("torch", "mindspore", "jax") if result.losses.get(e)), "")
     if result.reference:
         wanted = np.array(result.losses[result.reference])
         for engine, losses in result.losses.items():

@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -171,6 +172,9 @@ def main() -> None:
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
     answers.close()
+    for thread in threading.enumerate():
+        if thread.name == "jumar-store":  # it writes what the next process begins with
+            thread.join()
     os._exit(0)  # some libraries hang in their farewell
 
 
