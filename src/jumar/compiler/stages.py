@@ -25,7 +25,7 @@ from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.split import Split
 from jumar.device import Target
 from jumar.ir import Graph
-from jumar.operators import SCHEDULES, Attention
+from jumar.operators import Attention, schedules
 
 CAPTURE, OPTIMIZED, SELECTED, FUSED, KERNELS, PROGRAM = "capture", "optimized", "selected", "fused", "kernels", "program"
 STAGES = (CAPTURE, OPTIMIZED, SELECTED, FUSED, KERNELS, PROGRAM)
@@ -57,7 +57,7 @@ def stages(target: Target) -> tuple[Stage, ...]:
     table = (
         Stage(OPTIMIZED, (
             Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(), Fold(), Canonicalize(),
-            Recognize(attention=Attention in SCHEDULES[target.name]),
+            Recognize(attention=Attention in schedules(target.name)),
             Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),
         Stage(SELECTED, (Decompose(target.name), Canonicalize(), Fold(), FoldScale(), Layout(), Canonicalize(), Fold(), Merge())),

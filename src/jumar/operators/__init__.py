@@ -1,15 +1,11 @@
 """The operator library: every definition, and every schedule by which a target runs it.
 
-Importing this room fills `ir.REGISTRY` and `SCHEDULES`.  Operators are classes (`Exp`); the functions beside them (`exp`, `add`, `select`,
+Importing this room fills `ir.REGISTRY`.  Operators are classes (`Exp`); the functions beside them (`exp`, `add`, `select`,
 `reshape` ...) apply them to nodes and plain numbers, so that decompositions, gradients and importer rules read as formulas.
-A new file of schedules in `cpu/` needs no entry: all of them are imported here, last, since they read the definitions.
+A new file of schedules in `cpu/` needs no entry: all of them are imported when a target's schedules are first asked for (`schedules`).
 """
 
-import importlib
-import pkgutil
-
 # isort: off
-from jumar.operators import cpu
 from jumar.operators.families import (  # fmt: skip
     Composite, Contraction, Elementwise, Movement, Reduction, Source, Special, normal_axes, normal_axis, numel, wide,
 )  # fmt: skip
@@ -51,7 +47,7 @@ from jumar.operators.batchwise import Batchwise
 from jumar.operators.after import After
 from jumar.operators.opaque import Opaque
 from jumar.operators.schedule import (  # fmt: skip
-    Lowered, Packed, Place, SCHEDULES, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule,
+    Lowered, Packed, Place, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule, schedules,
 )  # fmt: skip
 from jumar.operators.fusible import has_own_schedule, is_one_nest, is_root, refusal
 from jumar.operators.attention import MINUS_INFINITY, attention_scores, attention_values, attention_weights, masked
@@ -62,16 +58,13 @@ from jumar.operators.recurrent import Activation, Recurrent
 from jumar.operators.signal import Mel, mel_matrix, window
 # isort: on
 
-for _module in pkgutil.iter_modules(cpu.__path__):
-    importlib.import_module(f"{cpu.__name__}.{_module.name}")
-
 __all__ = [
     "Abs", "Acos", "Acosh", "Activation", "Add", "add", "After", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
     "AttentionGrad", "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
     "Batchwise",
     "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
-    "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "cpu", "CumProd", "CumSum", "DeformConv",
+    "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv",
     "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
     "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Greater",
     "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
@@ -84,7 +77,7 @@ __all__ = [
     "Pad", "philox", "Place", "Pow", "power", "PRelu", "Quantize", "RandomBits", "RandomNormal", "RandomUniform", "Reciprocal", "Recurrent",
     "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reduction", "refusal", "Relu", "Reshape",
     "reshape", "Resize", "RmsNorm", "Rnn", "RnnGrad", "RoiAlign", "RotaryEmbedding", "Round", "Rsqrt", "ScatterElements", "ScatterNd",
-    "Schedule", "schedule", "SCHEDULES", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin",
+    "Schedule", "schedule", "schedules", "Select", "select", "Selu", "ShiftLeft", "ShiftRight", "Sigmoid", "Sign", "sign", "Silu", "Sin",
     "sin", "Sinh", "sinh", "Slice", "slice_axis", "Softmax", "Softplus", "Softsign", "Source", "Special", "Sqrt", "sqrt", "Square",
     "square", "Stft", "StopGradient", "Sub", "sub", "sum_to", "Tan", "Tanh", "Task", "TaskArg", "Temp", "TempPlace", "ThresholdedRelu",
     "TopK", "Transpose", "transpose", "Trunc", "Unique", "wide", "widened", "window", "Xor",

@@ -6,8 +6,11 @@ compiler/plan.py then gives every value and temporary its offset, and compiler/a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jumar.base import Array
@@ -81,7 +84,7 @@ class Lowered:
 
 Schedule = Callable[[Node, Target], Lowered | None]  # None: this schedule does not cover these types
 
-SCHEDULES: dict[str, dict[type[Op], Schedule]] = {"cpu": {}}
+_SCHEDULES: dict[str, dict[type[Op], Schedule]] = {"cpu": {}}
 
 
 def schedule(target: str, *ops: type[Op]) -> Callable[[Schedule], Schedule]:
@@ -89,13 +92,27 @@ def schedule(target: str, *ops: type[Op]) -> Callable[[Schedule], Schedule]:
 
     def register(function: Schedule) -> Schedule:
         for op in ops:
-            SCHEDULES[target][op] = function
+            _SCHEDULES[target][op] = function
         return function
 
     return register
 
 
+@cache
+def schedules(target: str) -> Mapping[type[Op], Schedule]:
+    """The schedules of a target, by operator or family; empty for one that has none.
+
+    The files of its folder are read now, all of them: half of what an import of the operators took, and only what makes code needs them.
+    """
+    if target not in _SCHEDULES:
+        return {}
+    room = importlib.import_module(f"{__package__}.{target}")
+    for module in pkgutil.iter_modules(room.__path__):
+        importlib.import_module(f"{room.__name__}.{module.name}")
+    return _SCHEDULES[target]
+
+
 def find_schedule(target: str, op: Op) -> Schedule | None:
     """The schedule of an operator: its own, or its family's."""
-    table: dict[Any, Schedule] = SCHEDULES[target]
+    table: Mapping[Any, Schedule] = schedules(target)
     return next((table[c] for c in type(op).__mro__ if c in table), None)

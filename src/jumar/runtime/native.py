@@ -3,9 +3,10 @@
 In: a table of steps (executor.py).  Out: `pool().run(context, first, last)`.
 
 One fork per run.  Every thread walks the table and takes chunks of each step: first those of its own range, then what others have left of
-theirs; where the table asks for a barrier it waits until all chunks of the steps before are done.  So nobody waits for a THREAD: a worker that is still asleep, or that the
-system gave no core, joins when it can, and a short run is over before it comes (on a busy machine a barrier that counts threads
-takes as long as the scheduler's time slice).  Waiting threads spin, then yield (at a barrier) or sleep on a futex (idle workers).
+theirs; where the table asks for a barrier it waits until all chunks of the steps before are done.  So nobody waits for a THREAD: a worker
+that is still asleep, or that the system gave no core, joins when it can, and a short run is over before it comes (on a busy machine a
+barrier that counts threads takes as long as the scheduler's time slice).  Waiting threads spin, then yield (at a barrier) or sleep on a
+futex (idle workers).
 The code is LLVM IR text, compiled once per machine and kept in the cache on disk; a deployed package carries its object.
 
 Why ranges.  Chunks of one step and of the next are parts of one image in one order, so a thread mostly reads what it has written itself:

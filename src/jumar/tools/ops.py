@@ -71,7 +71,7 @@ def _row(name: str, op: type[Op]) -> OpRow:
     doc = " ".join((op.__doc__ or "").split("\n\n")[0].split())
     attributes = ", ".join(f.name for f in fields(cast(Any, op)))
     decomposes = _own(op, "decompose", operators.Composite)
-    table = operators.SCHEDULES["cpu"]
+    table = operators.schedules("cpu")
     cpu = "own" if op in table else "parts" if decomposes else "family" if any(c in table for c in op.__mro__) else ""
     return OpRow(
         name=name,

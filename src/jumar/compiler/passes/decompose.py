@@ -51,7 +51,7 @@ class Decompose:
 
     def stays(self, node: Node) -> bool:
         """Whether the target computes the node as it is."""
-        return has_own_schedule(self.target, node.op) or (isinstance(node.op, self.rows) and is_one_nest(node))
+        return has_own_schedule(self.target, node.op) or (isinstance(node.op, self.rows) and is_one_nest(self.target, node))
 
 
 def decomposed(node: Node) -> tuple[Node, ...] | None:

@@ -12,17 +12,13 @@ import numpy as np
 
 from jumar.base import Array
 from jumar.ir import Constant, Node, Param, same_node, topological
-from jumar.operators.attention import Attention
 from jumar.operators.contraction import MatMul
-from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.epilogue import Axes, Layout, lay_out
 from jumar.operators.cpu.region import region_of
-from jumar.operators.families import Contraction
 from jumar.operators.fused import Fused
+from jumar.operators.fusible import ROOTS
 from jumar.operators.movement import Transpose
 from jumar.operators.schedule import Packed, Place, TaskArg
-
-ROOTS = (Contraction, Attention, ConvGradInput)
 
 
 @dataclass(frozen=True)
