@@ -134,6 +134,7 @@ class _Lowerer:
         own = dict(graph.updates)
         outputs = [self._output(new[o], graph.params[own[i]] if i in own else None) for i, o in enumerate(graph.outputs)]
         self.made.outputs = [value for value, _ in outputs]
+        self._sweep()
         self._join()
         self._update(dict(graph.updates), graph, outputs)
         self.made.graph = graph.with_outputs(n for _, n in outputs)
@@ -267,6 +268,18 @@ class _Lowerer:
                 made.outputs[o] = (node, 0)
             made.updates[made.outputs[o]] = updates[o]
         event("updates", updates=len(updates), copied=len(order.copied))
+
+    def _sweep(self) -> None:
+        """Drops works whose results nobody reads: a schedule may read what is before its node's input."""
+        made = self.made
+        needed: set[Block] = set(made.outputs)
+        kept: list[Work] = []
+        for work in reversed(made.works):
+            touched = touches(made, work)
+            if work.task is None or any(written and block in needed for block, _, written in touched):
+                needed.update(block for block, _, written in touched if not written)
+                kept.append(work)
+        made.works = kept[::-1]
 
     def _join(self) -> None:
         """Concatenations along the outermost dimension: the pieces are made where they will stand."""

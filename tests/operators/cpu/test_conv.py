@@ -10,10 +10,11 @@ import pytest
 from tests.operators.cpu.nodes import check_fused, close, random, run_node
 
 from jumar.base import Array, type_of
+from jumar.compiler import compile as compile_graph
 from jumar.device import host
 from jumar.device.cpu import named
-from jumar.ir import Node, constant, param
-from jumar.operators import Add, Conv, HardSwish, Mul, Relu, Silu
+from jumar.ir import Graph, Node, constant, param
+from jumar.operators import Add, Conv, HardSwish, Mul, Relu, Silu, Transpose
 from jumar.operators.cpu.contraction import lower_contraction, without_bias
 from jumar.operators.cpu.conv import filters_of, geometry_of
 from jumar.operators.cpu.root import root_group
@@ -190,3 +191,34 @@ def test_narrow_products_with_their_epilogue() -> None:
         residual, scale = random(rng, 2, 9, 8, filters), random(rng, 2, 1, 1, filters)
         check_fused(lambda x, r: Add()(HardSwish()(op(x, constant(w), constant(b))), r), x, residual)  # noqa: B023  (called at once)
         check_fused(lambda x, r, s: Mul()(Add()(op(x, constant(w)), r), s), x, residual, scale)  # noqa: B023
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "haswell", "skylake-avx512"])
+@pytest.mark.parametrize(
+    "channels, filters, kernel, strides, low, high",
+    [
+        (3, 16, (3, 3), (2, 2), (1, 1), (1, 1)), (1, 6, (5, 5), (1, 1), (2, 2), (2, 2)), (3, 40, (7, 7), (2, 2), (3, 3), (2, 3)),
+        (4, 65, (6, 2), (3, 1), (0, 4), (5, 0)), (3, 32, (1, 3), (1, 2), (0, 0), (0, 0)),
+    ],
+)  # fmt: skip
+def test_first_convolution_reads_planes(channels: int, filters: int, kernel: Any, strides: Any, low: Any, high: Any, cpu: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w, bias = random(rng, 2, channels, 13, 17), random(rng, filters, channels, *kernel), random(rng, filters)
+    planes = param("x", type_of(x))
+    op = Conv(strides, low, high, (1, 1), channels_last=True)
+    node = op(Transpose((0, 2, 3, 1))(planes), constant(w), constant(bias))
+    found = lower_contraction(node, named(cpu))
+    assert found and [t.kernel.name for t in found.tasks] == ["planes"]
+    close(exact(op, np.moveaxis(x, 1, -1), w, bias), run_node(node, {planes: x}, found), 3e-6)
+
+
+def test_a_transpose_that_nobody_reads_is_not_computed() -> None:
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 1, 3, 12, 12), random(rng, 16, 3, 3, 3)
+    planes = param("x", type_of(x))
+    op = Conv((2, 2), (1, 1), (1, 1), (1, 1))
+    graph = Graph("g", (planes,), (Relu()(op(planes, constant(w))),))
+    compiled = compile_graph(graph)
+    assert [s.name for s in compiled.program.steps][:1] == ["conv+relu"]
+    (y,) = compiled.instance(threads=1).run([x])
+    close(np.maximum(exact(op, x, w), 0), y, 3e-6)

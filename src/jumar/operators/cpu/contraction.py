@@ -21,6 +21,7 @@ from jumar.operators.cpu.depthwise import lower_depthwise
 from jumar.operators.cpu.epilogue import Axes, lay_out
 from jumar.operators.cpu.integer import lower_byte_conv, lower_byte_product, of_bytes
 from jumar.operators.cpu.matmul import lower_matmul, product_of
+from jumar.operators.cpu.planes import lower_planes
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
 from jumar.operators.cpu.skinny import lower_skinny
@@ -61,6 +62,8 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
     if group.root.type.size == 0 or group.root.inputs[0].type.size == 0:
         return None
     if g.depthwise and (found := lower_depthwise(group, g, x, range(g.taps), target)):
+        return found
+    if found := lower_planes(group, g, target):
         return found
     filters = filters_of(g)
     if of_bytes(group.root) and (found := lower_byte_conv(group, g, filters, target)):

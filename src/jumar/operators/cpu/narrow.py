@@ -35,22 +35,24 @@ class Narrow:
     part: bool
 
 
-def narrow_tile(rows: int, columns: int, dtype: DType, target: Target) -> Tile:
+def narrow_tile(rows: int, columns: int, dtype: DType, target: Target, cores: int = 0) -> Tile:
     """The tile that wastes least: of the columns' vectors, of the loads that feed its fmas, and of the last tile that each core gets.
+
+    cores: that share the rows (0: all).
 
     >>> from jumar.base import f32
     >>> from jumar.device.cpu import named
     >>> [(t.rows, t.vectors) for n in (16, 24, 40) for t in [narrow_tile(4096, n, f32, named("haswell"))]]
     [(6, 2), (4, 3), (12, 1)]
     """
-    lanes, registers = target.lanes(dtype), target.vector_registers * 3 // 4
+    lanes, registers, cores = target.lanes(dtype), target.vector_registers * 3 // 4, cores or target.cores
     vectors = -(-columns // lanes)
 
     def cost(t: Tile) -> float:
-        """Cycles for a step of k, of a machine that loads as many vectors as it multiplies."""
-        tiles = -(-rows // t.rows // target.cores) * target.cores
+        """Cycles for two steps of k, of a machine that loads as many vectors as it multiplies, and some for what each tile costs."""
+        tiles = -(-rows // t.rows // cores) * cores
         lower = 1.0 if t.rows == tallest(t.vectors) else 1.03  # heights of their own are kernels of their own
-        return lower * tiles * -(-vectors // t.vectors) * max(t.rows * t.vectors, t.rows + t.vectors)
+        return lower * tiles * -(-vectors // t.vectors) * (max(t.rows * t.vectors, t.rows + t.vectors) + 1)
 
     def tallest(width: int) -> int:
         return min(12, registers // width)
@@ -98,6 +100,21 @@ def narrow_kernel(shape: Narrow) -> Kernel:
         if shape.part:
             tiles(start, end, whole, columns - whole)
     return k.finish()
+
+
+def write_tile(
+    k: Builder, out: Writer, places: Value, tile: Tile, columns: tuple[Value, Value | None], rows: tuple[Value, Value], sums: list[list[Value]]
+) -> None:  # fmt: skip
+    """A tile through the epilogue.   columns: the first, and how many there are where the panel is not full; rows: the same for rows."""
+    (column, width), (row, count), lanes = columns, rows, tile.lanes
+    parts = [
+        out.columns(lambda i: k.load(places, 2 + i), column + j * lanes, None if width is None else width - j * lanes, lanes, ahead=False)
+        for j in range(tile.vectors)
+    ]
+    for i, values in enumerate(sums):
+        with k.when(count > i):
+            for part, value in zip(parts, values, strict=True):
+                part.write(row + i, value)
 
 
 def _sums(k: Builder, tile: Tile, a: list[Value], b: Value, depth: Value) -> list[list[Value]]:
