@@ -94,5 +94,5 @@ def test_what_is_put_later_is_there_for_whoever_asks(tmp_path: Path) -> None:
     store.put_later("ab", body)
     assert body == store.get("ab")
     store.put_later("ac", body)
-    found = store.view("ac")
+    found = store.read_into("ac", lambda nbytes: np.zeros(nbytes, np.uint8))
     assert found is not None and body == bytes(found)

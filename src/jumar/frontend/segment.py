@@ -17,7 +17,7 @@ from jumar.frontend.engines import Cpu, Native
 from jumar.frontend.memory import check_fits
 from jumar.frontend.store import digest, open_store
 from jumar.ir import Constant, Graph, Node, param, print_graph, same_node
-from jumar.runtime import Instance
+from jumar.runtime import Instance, allocate
 
 Key = tuple[Any, ...]
 
@@ -142,7 +142,7 @@ def compiled(graph: Graph) -> Instance:
     store, key = open_store("programs"), ""
     if store is not None:
         key = digest(code_version(), engine.identity, print_graph(graph, places=False))  # the text names large constants by their digest
-        raw = store.view(key)
+        raw = store.read_into(key, allocate)
         if raw is not None:
             with span("load", graph=graph.name):
                 native = engine.restore(raw)

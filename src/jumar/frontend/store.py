@@ -28,6 +28,7 @@ from jumar.frontend.importers.onnx.file import TensorReader
 from jumar.frontend.importers.onnx.plan import Branch, Finish, HostCall, Interpreted, RunOp, Segment, Slot, Stage, Step
 from jumar.frontend.importers.onnx.port import Port
 from jumar.ir import Data, Op, large_constants, parse_graph, parse_op, print_graph
+from jumar.runtime import allocate
 
 CHUNK_NBYTES = 8 << 20
 SETTLED_S = 2.0
@@ -155,7 +156,7 @@ class PlanStore:
 
     def load(self, key: str) -> Stage | None:
         """The stage of a key; None where there is none, or it cannot be read."""
-        raw = self.store.view(key) if key and self.reads else None
+        raw = self.store.read_into(key, allocate) if key and self.reads else None
         if raw is None:
             return None
         try:

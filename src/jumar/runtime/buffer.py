@@ -89,7 +89,7 @@ def aligned(data: Array) -> Array:
     if data.dtype == np.uint8 and data.ndim == 1 and data.flags.c_contiguous and data.ctypes.data % ALIGN == 0:
         return data
     copy = allocate(data.nbytes)
-    copy[:] = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+    copy[:] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return copy
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, DType, RuntimeFault, TensorType, parse_type
-from jumar.runtime.buffer import ALIGN, allocate
+from jumar.runtime.buffer import ALIGN, aligned, allocate
 
 _MAGIC = b"JUMARPR3"
 _HEAD = struct.Struct("<8sQI")  # magic, length of the JSON, its crc32
@@ -238,7 +238,10 @@ def pieces(program: Program) -> list[bytes | memoryview]:
 
 
 def load(raw: bytes | memoryview, *, verify: bool = True) -> Program:
-    """The program that `dump` wrote; anything damaged is a RuntimeFault.   verify: look at the blobs' checksums, too."""
+    """The program that `dump` wrote; anything damaged is a RuntimeFault.   verify: look at the blobs' checksums, too.
+
+    Constants stay where they are in `raw` if they are aligned there.
+    """
     try:
         magic, length, crc = _HEAD.unpack_from(raw)
         header = bytes(raw[_HEAD.size : _HEAD.size + length])
@@ -252,8 +255,7 @@ def load(raw: bytes | memoryview, *, verify: bool = True) -> Program:
             if len(blob) != nbytes or (verify and zlib.crc32(blob) != check_sum):
                 raise _damaged("part")
             blobs.append(blob)
-        constants = allocate(len(blobs[0]))
-        constants[:] = np.frombuffer(blobs[0], np.uint8)
+        constants = aligned(np.frombuffer(blobs[0], np.uint8))
         program = Program(
             name=record["name"],
             target=record["target"],
