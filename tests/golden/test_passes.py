@@ -49,9 +49,9 @@ def test_every_golden_file_says_why():
 def test_every_rule_has_a_golden_file():
     from jumar.compiler.passes.canonicalize import ALGEBRA, MOVEMENT
     from jumar.compiler.passes.fold_scale import RULES
-    from jumar.compiler.passes.quantize import CODES
+    from jumar.compiler.passes.quantize import CODES, DEAR_TABLES, TABLES
     from jumar.compiler.passes.recognize import ATTENTION, NAMES
 
-    names = {f.__name__ for table in (ALGEBRA, MOVEMENT, CODES, NAMES, ATTENTION, RULES) for rules in table.values() for f in rules}
+    names = {f.__name__ for table in (ALGEBRA, MOVEMENT, CODES, TABLES, DEAR_TABLES, NAMES, ATTENTION, RULES) for rules in table.values() for f in rules}
     covered = {p.stem.split("-")[0] for p in FILES}
     assert sorted(names - covered) == []

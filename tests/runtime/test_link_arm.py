@@ -8,11 +8,14 @@ import struct
 import numpy as np
 import pytest
 
-from jumar.base import f16, f32, f64
+from jumar.base import DType, f16, f32, f64, i8, u8
 from jumar.device import named
 from jumar.kernel import Builder, Kernel, compile_text, emit, math
+from jumar.operators.cpu.integer_microkernel import byte_micro_kernel, byte_tile
+from jumar.operators.cpu.integer_packing import pack_bytes
 from jumar.runtime.link import Code, link, resolve
 from tests.kernel.test_builder import gemm_micro_kernel
+from tests.kernel.test_bytes import TABLE, dot_kernel, extremes, lookup_kernel
 
 unicorn = pytest.importorskip("unicorn")
 arm = pytest.importorskip("unicorn.arm64_const")
@@ -29,6 +32,7 @@ def _run(kernel: Kernel, registers: list[int | np.ndarray], words: list[int | np
     """Runs the kernel; arrays stand for pointers.   Gives each array's bytes afterwards, by its id."""
     code = _linked(kernel)
     machine = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+    machine.ctl_set_cpu_model(arm.UC_CPU_ARM64_MAX)  # the usual one has no dot products
     machine.reg_write(arm.UC_ARM64_REG_CPACR_EL1, 3 << 20)  # vectors on
     machine.mem_map(code.base, (code.nbytes + 4095) & -4096)
     machine.mem_write(code.base, ctypes.string_at(code.base, code.nbytes))
@@ -38,7 +42,7 @@ def _run(kernel: Kernel, registers: list[int | np.ndarray], words: list[int | np
     places = {key: DATA + 4096 * (i + 1) for i, key in enumerate(arrays)}
     for key, a in arrays.items():
         machine.mem_write(places[key], a.tobytes())
-    if words is not None:
+    if words is not None and kernel.entry == "args":
         machine.mem_write(DATA, struct.pack(f"<{len(words)}q", *(places[id(w)] if isinstance(w, np.ndarray) else w for w in words)))
         registers = [DATA, 0, 0]
     for i, r in enumerate(registers):
@@ -85,3 +89,35 @@ def test_functions_of_the_c_library_are_called_through_their_stub() -> None:
     k.store(k.call_libm("exp", k.load(x)) + 1.2345, x)
     value = np.array([0.5])
     assert _run(k.finish(), [], [value])[id(value)][0] == np.exp(0.5) + 1.2345
+
+
+@pytest.mark.parametrize("dtype", [u8, i8], ids=str)
+def test_bytes_are_multiplied_exactly(dtype: DType) -> None:
+    kernel = dot_kernel(4, dtype, False)
+    a, b, y = extremes(dtype, 16), extremes(i8, 16), np.arange(4, dtype=np.int32)
+    after = _run(kernel, [], [a, b, y])
+    expected = y + (a.astype(np.int32) * b.astype(np.int32)).reshape(4, 4).sum(1)
+    np.testing.assert_array_equal(after[id(y)], expected)
+
+
+def test_a_tile_of_bytes_multiplies_matrices() -> None:
+    tile = byte_tile(TARGET, u8, 16, narrow=True)
+    assert tile.flip, "the machine multiplies signed bytes"
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 256, (tile.rows, 20), np.uint8), rng.integers(-128, 128, (20, 16)).astype(np.int8)
+    packed = pack_bytes(w[None, None], tile, 77)[0, 0]
+    start, codes = packed[: 4 * tile.columns].copy(), packed[4 * tile.columns :].copy()
+    sums, words = np.zeros((tile.rows, tile.columns), np.int32), np.zeros(tile.rows, np.int64)
+    registers = [words, 1, 5, codes, start, sums]
+    arrays = [a for a in registers if isinstance(a, np.ndarray)] + [x]
+    words[:] = DATA + 4096 * (1 + len(arrays) - 1) + np.arange(tile.rows) * 20  # where `_run` puts x, which comes last
+    after = _run(byte_micro_kernel(tile), registers, [x])
+    np.testing.assert_array_equal(after[id(sums)], (x.astype(np.int32) - 77) @ w.astype(np.int32))
+
+
+def test_bytes_are_looked_up() -> None:
+    kernel = lookup_kernel(64)
+    for first in range(0, 256, 64):
+        x, y = np.arange(first, first + 64).astype(np.uint8), np.zeros(64, np.int8)
+        after = _run(kernel, [], [x, y])
+        np.testing.assert_array_equal(after[id(y)], np.array(TABLE, np.uint8)[x].view(np.int8))

@@ -52,11 +52,16 @@ class Stage:
     passes: tuple[Pass, ...]
 
 
+def looks_up(target: Target) -> bool:
+    """Whether the machine looks bytes up in a table of 256 in a few instructions."""
+    return target.has("avx512vbmi") or target.architecture == "aarch64"
+
+
 def stages(target: Target) -> tuple[Stage, ...]:
     """The stages that end in a graph, for a target, without the passes that the setting `skip_passes` names."""
     table = (
         Stage(OPTIMIZED, (
-            Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(), Fold(), Canonicalize(),
+            Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(looks_up(target)), Fold(), Canonicalize(),
             Recognize(attention=Attention in schedules(target.name)),
             Canonicalize(), FoldScale(), Split(), Canonicalize(), Fold(), Merge(),
         )),

@@ -314,6 +314,14 @@ class Builder:
             )
         return self.let(total.type, "dot4", (total.operand, a.operand, b.operand), (narrow,))
 
+    def lookup(self, value: Value, table: Sequence[int], dtype: DType) -> Value:
+        """table[value] for each lane of 8-bit codes: 256 bytes in the order of the codes' bits, as `dtype` of 8 bits."""
+        if value.dtype not in (u8, i8) or dtype not in (u8, i8) or len(table) != 256:
+            raise KernelError(
+                f"kernel {self.name}: lookup must be of bytes in 256 bytes, got {value.type} in {len(table)}", code="kernel-operand"
+            )
+        return self.let(Type(dtype, value.lanes), "lookup", (value.operand,), (tuple(int(t) & 255 for t in table),))
+
     def minimum(self, a: Value | Number, b: Value | Number) -> Value:
         """The smaller; NaN if either is, as NumPy's."""
         return self.binary("min", a, b)

@@ -127,6 +127,7 @@ class _Writer:
         self.fused = self.arm or target.has("fma")
         self.lines: list[str] = []
         self.entry: list[str] = []
+        self.globals: list[str] = []
         self.count = 0
         self.block = "body"
 
@@ -381,6 +382,61 @@ class _Writer:
             total = self.new(f"add {words} {total}, {self.new(f'mul {words} {left}, {right}')}")
         self.set(stmt, f"add {words} {total}, zeroinitializer")
 
+    def lookup(self, stmt: Let) -> None:
+        """In registers, 64 or 16 lanes at a time, where the machine looks bytes up there; else lane by lane in memory."""
+        table, lanes = stmt.attrs[0], stmt.result.type.lanes
+        assert isinstance(table, tuple), "a lookup has its table"
+        wide = 64 if self.target.has("avx512vbmi") else 16 if self.arm else 0
+        value = self.ref(stmt.args[0])
+        if not wide or lanes == 1:
+            name = f"@table{len(self.globals)}"
+            self.globals.append(f"{name} = private unnamed_addr constant [256 x i8] [{', '.join(f'i8 {t}' for t in table)}], align 64\n")
+            whole = "poison"
+            for lane in range(lanes):
+                index = self.new(f"extractelement <{lanes} x i8> {value}, i32 {lane}") if lanes > 1 else value
+                where = self.new(f"getelementptr i8, ptr {name}, i64 {self.new(f'zext i8 {index} to i64')}")
+                item = self.new(f"load i8, ptr {where}, align 1")
+                whole = self.new(f"insertelement <{lanes} x i8> {whole}, i8 {item}, i32 {lane}") if lanes > 1 else item
+            self.set(stmt, f"freeze {_text(stmt.result.type)} {whole}")
+            return
+        vector = f"<{wide} x i8>"
+        parts = [f"{vector} <{', '.join(f'i8 {t}' for t in table[i : i + wide])}>" for i in range(0, 256, wide)]
+        found = []
+        for first in range(0, lanes, wide):
+            index = self.cut(value, lanes, first, wide)
+            if wide == 64:
+                halves = [
+                    self.new(f"call {vector} @llvm.x86.avx512.vpermi2var.qi.512({parts[i]}, {vector} {index}, {parts[i + 1]})")
+                    for i in (0, 2)
+                ]
+                high = self.new(f"icmp slt {vector} {index}, zeroinitializer")
+                found.append(self.new(f"select <64 x i1> {high}, {vector} {halves[1]}, {vector} {halves[0]}"))
+                continue
+            one = self.new(f"call {vector} @llvm.aarch64.neon.tbl4.v16i8({', '.join(parts[:4])}, {vector} {index})")
+            for i in (4, 8, 12):
+                index = self.new(f"sub {vector} {index}, splat (i8 64)")
+                one = self.new(
+                    f"call {vector} @llvm.aarch64.neon.tbx4.v16i8({vector} {one}, {', '.join(parts[i : i + 4])}, {vector} {index})"
+                )
+            found.append(one)
+        self.set(stmt, f"bitcast <{lanes} x i8> {self.joined(found, wide, lanes)} to <{lanes} x i8>")
+
+    def cut(self, value: str, lanes: int, first: int, count: int) -> str:
+        """`count` of the lanes of bytes from `first`; those that do not exist are anything."""
+        mask = ", ".join(f"i32 {first + i}" if first + i < lanes else "i32 poison" for i in range(count))
+        return self.new(f"shufflevector <{lanes} x i8> {value}, <{lanes} x i8> poison, <{count} x i32> <{mask}>")
+
+    def joined(self, parts: list[str], width: int, lanes: int) -> str:
+        """The first `lanes` of vectors of bytes one after the other."""
+        while len(parts) > 1:
+            mask = ", ".join(f"i32 {i}" for i in range(2 * width))
+            kind = f"<{width} x i8>"
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.new(f"shufflevector {kind} {a}, {kind} {b}, <{2 * width} x i32> <{mask}>") for a, b in pairs]
+            width *= 2
+        mask = ", ".join(f"i32 {i}" for i in range(lanes))
+        return self.new(f"shufflevector <{width} x i8> {parts[0]}, <{width} x i8> poison, <{lanes} x i32> <{mask}>")
+
     def extreme(self, stmt: Let) -> None:
         """min, max (NaN goes through) and fmin, fmax (any)."""
         a, b = map(self.ref, stmt.args)
@@ -583,7 +639,8 @@ _LET: dict[str, Any] = {
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _Writer.compare),
     **dict.fromkeys(("min", "max", "fmin", "fmax"), _Writer.extreme),
     **dict.fromkeys(("sqrt", "abs", "floor", "ceil", "rint", "trunc"), _Writer.unary),
-    "get": _Writer.get, "neg": _Writer.negate, "fma": _Writer.fma, "dot4": _Writer.dot4, "copysign": _Writer.copysign, "select": _Writer.select,
+    "get": _Writer.get, "neg": _Writer.negate, "fma": _Writer.fma, "dot4": _Writer.dot4,
+    "lookup": _Writer.lookup, "copysign": _Writer.copysign, "select": _Writer.select,
     "convert": _Writer.convert, "bitcast": _Writer.bitcast, "splat": _Writer.splat, "shuffle": _Writer.shuffle,
     "extract": _Writer.extract, "insert": _Writer.insert, "offset": _Writer.offset, "cast_pointer": _Writer.cast_pointer,
     "load_pointer": _Writer.load_pointer, "load": _Writer.load, "load_masked": _Writer.load_masked, "gather": _Writer.gather,
@@ -597,8 +654,9 @@ _STATEMENT: dict[type, Any] = {
 
 def emit(kernel: Kernel, target: Target) -> str:
     """LLVM IR text of the kernel for a machine."""
-    text = _Writer(kernel, target).function()
-    return "".join([f'target triple = "{target.triple}"\n', *sorted(set(_libm_declarations(kernel))), text])
+    writer = _Writer(kernel, target)
+    text = writer.function()
+    return "".join([f'target triple = "{target.triple}"\n', *sorted(set(_libm_declarations(kernel))), *writer.globals, text])
 
 
 def _libm_declarations(kernel: Kernel) -> Iterable[str]:

@@ -35,7 +35,7 @@ from jumar.operators.attention import Attention, LinearAttention, RotaryEmbeddin
 from jumar.operators.attention_grad import AttentionGrad
 from jumar.operators.recurrent import Gru, Lstm, Rnn
 from jumar.operators.recurrent_grad import GruGrad, LstmGrad, RnnGrad
-from jumar.operators.quantize import Dequantize, Quantize, bounds, integer_conv, integer_matmul
+from jumar.operators.quantize import Dequantize, Lookup, Quantize, bounds, integer_conv, integer_matmul
 from jumar.operators.random import Bernoulli, Multinomial, RandomBits, RandomNormal, RandomUniform, philox
 from jumar.operators.image import Col2Im, DeformConv, GridSample, ImageDecode, MaxRoiPool, Resize, RoiAlign
 from jumar.operators.signal import Dft, Stft
@@ -70,7 +70,7 @@ __all__ = [
     "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
     "Identity", "ImageDecode", "InstanceNorm", "integer_conv", "integer_matmul", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan",
     "LayerNorm", "LeakyRelu", "Less", "less",
-    "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
+    "less_equal", "LessEqual", "LinearAttention", "Log", "log", "Log1p", "LogSoftmax", "Lookup", "Lowered", "LpNorm", "LpPool", "Lrn", "Lstm",
     "LstmGrad", "masked", "MatMul", "matmul", "Maximum", "maximum", "MaxPool", "MaxPoolGrad", "MaxPoolIndices", "MaxRoiPool", "MaxUnpool",
     "Mel", "mel_matrix", "Minimum", "minimum", "MINUS_INFINITY", "Mish", "Mod", "Movement", "Mul", "mul", "Multinomial", "Neg", "neg",
     "Ngrams", "NonMaxSuppression", "NonZero", "normal_axes", "normal_axis", "Not", "NotEqual", "number", "numel", "Opaque", "Or", "Packed",

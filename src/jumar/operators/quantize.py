@@ -134,6 +134,35 @@ class Dequantize(Elementwise):
         return dx, mul(dy, sub(code, cast(zero[0], dy.dtype)) if zero else code), *(None for _ in zero)
 
 
+class Lookup(Elementwise):
+    """table[x]: any function of 8-bit codes, as 256 codes of `dtype` in the order of x's bits (0 .. 127, then -128 .. -1 for i8)."""
+
+    dtype: DType
+    table: tuple[int, ...]
+    signature = "x[...] -> y[...]"
+    samples = (
+        sample(tensor(u8, 3, 70), dtype=u8, table=tuple((i * i) % 256 for i in range(256))),
+        sample(tensor(i8, 2, 130), dtype=i8, table=tuple((i * 7 + 3) % 256 - 128 for i in range(256))),
+        sample(tensor(u8, 5), dtype=i8, table=tuple(i - 128 for i in range(256))),
+    )
+    cann = ""
+
+    def infer(self, *types: TensorType) -> Result:
+        if types[0].dtype not in (u8, i8) or self.dtype not in (u8, i8) or len(self.table) != 256:
+            raise OpError(f"lookup: x must be of 8-bit codes and table of 256, got {types[0]} and {len(self.table)}", code="dtype-mismatch")
+        return types[0].with_dtype(self.dtype)
+
+    def reference(self, x: Array) -> Array:
+        return np.array(self.table, np.int16).astype(self.dtype.numpy)[x.view(np.uint8)]
+
+    def compute(self, k: Builder, x: Value) -> Value:
+        return k.lookup(x, self.table, self.dtype)
+
+    def grad(self, *nodes: Node) -> tuple[None, ...]:
+        """Codes are steps: no gradient flows."""
+        return (None,)
+
+
 # ------------------------------------------------------------------------------------------------- products of codes
 def integer_matmul(x: Node, w: Node, x_zero: int, w_zero: Array) -> Node | None:
     """The i32 product of 8-bit codes less their zero codes.   w_zero: one, or one for each column; None where w's must be known and are not."""

@@ -16,13 +16,14 @@ from jumar.operators import Conv, MatMul
 from jumar.operators.attention import Attention
 from jumar.operators.cpu.contraction import lower_contraction
 
-CPUS = ["x86-64-v2", "skylake-avx512", "neoverse-n1"]
+CPUS = ["x86-64-v2", "znver3", "skylake-avx512", "neoverse-n1"]
 
 
 def nodes() -> list[tuple[str, Any]]:
     rng = np.random.default_rng(0)
     x = random(rng, 1, 14, 14, 36)
     one = (1, 1)
+    codes, weights = rng.integers(0, 256, (63, 37), np.uint8), rng.integers(-128, 128, (37, 70)).astype(np.int8)
 
     def conv(w: Any, groups: int = 1) -> Any:
         return lambda n: Conv(one, one, one, one, groups, channels_last=True)(n, constant(w))
@@ -32,9 +33,13 @@ def nodes() -> list[tuple[str, Any]]:
         ("conv", (random(rng, 1, 9, 9, 3), conv(random(rng, 40, 3, 3, 3)))),
         ("winograd", (x, conv(random(rng, 36, 36, 3, 3)))),
         ("depthwise", (x, conv(random(rng, 36, 1, 3, 3), 36))),
+        ("bytes", (codes, lambda n: MatMul(131)(n, constant(weights)))),
+        ("narrow bytes", (codes, lambda n: MatMul(131)(n, constant(weights // 2)))),
+        ("byte conv", (codes.reshape(1, 7, 9, 37)[..., :36].copy(), lambda n: Conv(one, one, one, one, 1, channels_last=True, x_zero=9)(
+            n, constant(weights[:36, :9].T.reshape(9, 36, 1, 1).repeat(3, 2))))),
         ("attention", (random(rng, 2, 20, 24), lambda n: Attention(scale=0.2)(n, n, n))),
         ("attention of few", (random(rng, 2, 5, 24), lambda n: Attention(scale=0.2)(n, n, n))),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("cpu", CPUS)

@@ -27,16 +27,27 @@ from jumar.operators import (
     Concat,
     Conv,
     Dequantize,
+    Elementwise,
+    Elu,
+    Erf,
+    Exp,
     Gather,
+    Gelu,
     LeakyRelu,
+    Lookup,
     MatMul,
     MaxPool,
+    Mish,
     Mul,
     Quantize,
     Relu,
     Reshape,
     Resize,
+    Sigmoid,
+    Silu,
     Slice,
+    Softplus,
+    Tanh,
     Transpose,
     integer_conv,
     integer_matmul,
@@ -44,20 +55,25 @@ from jumar.operators import (
 )
 
 CODES: Table = {}
+TABLES: Table = {}  # where any function of a code is to be a table
+DEAR_TABLES: Table = {}  # where only one that takes long to compute is
 MOVES = (Reshape, Transpose, MaxPool, Resize)  # with `Concat`: what a quantize may pass on its way up
 DOWN = (*MOVES, Slice, Gather)  # what a dequantize may pass on its way down
 
 
 @dataclass(frozen=True)
 class QuantizedProducts:
-    """Applies the rules below until none applies."""
+    """Applies the rules below until none applies.   tables: whether the machine looks bytes up in registers."""
 
+    tables: bool = False
     name = "quantize"
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(isinstance(n.op, Dequantize) for n in graph.nodes):
             return graph
         result, hits = apply_rules(graph, CODES)
+        result, more = apply_rules(result, TABLES if self.tables else DEAR_TABLES)
+        hits += more
         if hits:
             event("quantize", **hits)
         return result
@@ -290,3 +306,71 @@ def times(node: Node, factor: float, alone: Alone) -> Node | None:
             low, high = (None if bound is None else float(bound) * factor for bound in (low, high))
             return None if scaled is None else Clip(low, high)(scaled, loc=node.loc)
     return None
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+MOST_STEPS = 24  # of a function that becomes a table
+DEAR = (
+    Sigmoid,
+    Erf,
+    Exp,
+    Tanh,
+    Elu,
+    Gelu,
+    Mish,
+    Silu,
+    Softplus,
+)  # dozens of instructions for a vector, where a table is three for each of its elements
+
+
+@rule(TABLES, Quantize)
+def lookup_codes(node: Node) -> Node | None:
+    """quantize (f (dequantize x)) -> table of f, looked up by the code"""
+    found = function_of_codes(node)
+    return None if found is None else table_of(node, *found)
+
+
+@rule(DEAR_TABLES, Quantize)
+def lookup_dear_codes(node: Node) -> Node | None:
+    """quantize (f (dequantize x)) -> table of f, where f has exponentials and the like"""
+    found = function_of_codes(node)
+    return table_of(node, *found) if found is not None and any(isinstance(n.op, DEAR) for n in found[1]) else None
+
+
+def function_of_codes(node: Node) -> tuple[Node, list[Node]] | None:
+    """The one node of 8-bit codes that a quantize is a function of, element by element, and the nodes of that function, inputs first."""
+    if node.dtype not in (u8, i8):
+        return None
+    codes: set[Node] = set()
+    steps: dict[Node, None] = {}
+
+    def walk(at: Node) -> bool:
+        if at in steps or at in codes or (at.array is not None and at.array.size == 1):
+            return True
+        if at.shape != node.shape or len(steps) >= MOST_STEPS:
+            return False
+        if at.dtype in (u8, i8) and at is not node:
+            codes.add(at)
+            return len(codes) == 1
+        if not isinstance(at.op, Elementwise) or not all(walk(i) for i in at.inputs):
+            return False
+        steps[at] = None
+        return True
+
+    if not walk(node) or len(codes) != 1:
+        return None
+    return codes.pop(), list(steps)
+
+
+def table_of(node: Node, codes: Node, steps: list[Node]) -> Node:
+    """The function as a table, by the operators' references."""
+    values: dict[Node, Array] = {codes: np.arange(256, dtype=np.uint8).view(codes.dtype.numpy)}
+    for step in steps:
+        arrays = [values[i] if i in values else _one(i) for i in step.inputs]
+        values[step] = np.asarray(step.op.reference(*arrays)).astype(step.dtype.numpy)
+    return Lookup(node.dtype, tuple(values[node].tolist()))(codes, loc=node.loc)
+
+
+def _one(node: Node) -> Array:
+    assert node.array is not None, "a number"
+    return node.array.reshape(())
