@@ -109,6 +109,29 @@ def test_exp_below_is_within_its_stated_ulps() -> None:
     assert (y[tiny] <= 1.2e-38).all() and (y[x == -np.inf] == 0).all()
 
 
+@pytest.mark.parametrize(("name", "error"), [("gelu", 1.8e-7), ("gelu_tanh", 2e-7)])
+def test_gelu_is_as_near_as_stated(name: str, error: float) -> None:
+    x = _inputs()
+    x = x[np.isfinite(x)][: len(x) // 16 * 8]
+    x = np.concatenate([x, np.linspace(-12, 12, 1 << 16, dtype=np.float32)])
+    x = x[: len(x) // 8 * 8].copy()
+    y = np.empty_like(x)
+    call(_kernel(name, 1), x, y, len(x))
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        inner = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+        expected = (
+            wide / (1 + np.exp(-2 * inner)) if name == "gelu_tanh" else wide / 2 * (1 + np.vectorize(python_math.erf)(wide / np.sqrt(2)))
+        )
+    off = np.abs(y - expected) - error * np.abs(wide)
+    worst = int(off.argmax())
+    assert off[worst] <= 2e-37, f"{name}({x[worst]!r}) = {y[worst]!r}, exact {expected[worst]!r}"
+    special = np.array([np.nan, np.inf, 0.0, -0.0, 1e30, -1e30, 3.0, -3.0], np.float32)
+    found = np.empty_like(special)
+    call(_kernel(name, 1), special, found, len(special))
+    assert np.isnan(found[0]) and found[1] == np.inf and np.signbit(found[3]) and found[4] == special[4] and abs(found[5]) <= 2e-37
+
+
 def test_pow_is_correctly_rounded_nearly_always_and_right_at_the_edges() -> None:
     x = _inputs()
     rng = np.random.default_rng(1)

@@ -209,6 +209,28 @@ def erf(k: Builder, x: Value) -> Value:
     return k.select(t > 0.927734375, far, near)
 
 
+# (normal distribution function of x - 1/2) / x as a quotient of polynomials of x^2 up to 5.6^2, by weighted least squares: 2.2e-8
+_NORMAL = (
+    (2.22963052e-8, 6.28958196e-6, 1.68927654e-4, 4.67734132e-3, 3.39290798e-2, 0.398942262),
+    (1.17960951e-6, 7.33426641e-5, 1.88548525e-3, 2.86775530e-2, 0.251713932, 1.0),
+)
+
+
+def gelu(k: Builder, x: Value) -> Value:
+    """x times the normal distribution function of x, for f32: within 1.8e-7 |x|; the formula with an erf of 1 ulp is within 1.1e-7 |x|."""
+    t = _at_most(k, x * x, 5.6 * 5.6)
+    above, below = (polynomial(k, t, c) for c in _NORMAL)
+    part = _at_least(k, _at_most(k, x * (above / below), 0.5), -0.5)
+    return (part + 0.5) * x
+
+
+def gelu_tanh(k: Builder, x: Value) -> Value:
+    """x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), for f32, as x sigmoid(2 u): within 2e-7 |x|."""
+    x = _at_least(k, x, -10.0)  # where it is -1.2e-37
+    twice = x * k.fma(x * x, -0.044715 * 1.5957691216057308, -1.5957691216057308)
+    return x / (exp_below(k, twice) + 1.0)
+
+
 def erfc(k: Builder, x: Value) -> Value:
     """1 - erf(x), from the C library."""
     _check(k, "erfc", x)
