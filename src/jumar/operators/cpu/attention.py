@@ -26,6 +26,7 @@ from jumar.operators.cpu.prepare import convert_task, pack_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
+CAUSAL_TILES = 4  # tiles of rows in a block under a causal mask
 PAD = 16  # elements between rows of scores, so that they do not fall on the same sets of the cache
 SIZES = ("rows", "keys", "depth", "width", "row_block", "row_blocks", "pitch", "sums_at", "values_at", "offset")
 
@@ -146,7 +147,7 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
     whole_keys, whole_width = (-(-size // tile.columns) * tile.columns for size in (count, width))
     places = place_table(head * (rows * depth), kv * (depth * whole_keys), kv * (count * whole_width))
     pitch = whole_keys + PAD
-    row_block = _row_block(rows, pitch, outer * heads, tile, target)
+    row_block = _row_block(rows, pitch, outer * heads, op.causal, tile, target)
     table = -(-tile.covered(row_block) // 8) * 8 * 8 // dtype.nbytes
     values_at = -(-(table + tile.covered(row_block) * pitch) // 16) * 16
     scratch = (values_at + (row_block + tile.rows) * tile.columns + row_block + 16) * dtype.nbytes
@@ -157,9 +158,10 @@ def lower_attention(group: RootGroup, target: Target) -> Lowered | None:
     return Lowered((*tasks, k_task, v_task, product))
 
 
-def _row_block(rows: int, pitch: int, batches: int, tile: Tile, target: Target) -> int:
-    """Rows whose scores fit half of L2, fewer where there would not be chunks enough."""
+def _row_block(rows: int, pitch: int, batches: int, causal: bool, tile: Tile, target: Target) -> int:
+    """Rows whose scores fit half of L2, fewer where there would not be chunks enough, or keys that no row of a block sees are left out."""
     most = max(tile.rows, target.l2_nbytes // 2 // (pitch * tile.dtype.nbytes) // tile.rows * tile.rows)
+    most = min(most, CAUSAL_TILES * tile.rows) if causal else most
     parts = max(-(-rows // most), min(-(-rows // (2 * tile.rows)), -(-4 * target.cores // batches)))
     return min(rows, (-(-rows // parts) + tile.rows - 1) // tile.rows * tile.rows)
 

@@ -44,6 +44,7 @@ def softmax_row(
     dtype, lanes = block.tile.dtype, block.tile.columns
     hidden = k.const(HIDDEN, dtype, lanes)
     highest = k.var(hidden)
+    plain = not block.softcap and mask is None  # then whole vectors are scaled once more instead of stored
 
     def final(at: Value, inside: Value | None) -> None:
         score = k.load(line, at, lanes) * scale
@@ -57,8 +58,10 @@ def softmax_row(
                 score = score + k.convert(seen_mask, dtype)
         if inside is not None:
             score = k.select(inside, score, hidden)
-        k.store(score, line, at)
-        highest.set(k.maximum(highest.get(), score))
+        if inside is not None or not plain:
+            k.store(score, line, at)
+        before = highest.get()
+        highest.set(k.select(score > before, score, before))  # one instruction; a score that is NaN comes back in the sum
 
     whole = sees - modulo(k, k.maximum(sees, 0), k.index(lanes))
     with k.loop(0, whole, lanes) as at:
@@ -70,9 +73,12 @@ def softmax_row(
     blind = top == HIDDEN
     top = k.select(blind, 0, top)
     total = k.var(k.const(0, dtype, lanes))
-    with k.loop(0, seen, lanes) as at:
-        value = math.exp(k, k.load(line, at, lanes) - top)
-        k.store(value, line, at)
-        total.set(total.get() + value)
+    stored = k.maximum(whole, 0) if plain else k.index(0)
+    for begin, end, scaled in ((k.index(0), stored, False), (stored, seen, True)) if plain else ((stored, seen, True),):
+        with k.loop(begin, end, lanes) as at:
+            score = k.load(line, at, lanes)
+            value = math.exp_below(k, (score if scaled else score * scale) - top)
+            k.store(value, line, at)
+            total.set(total.get() + value)
     sum_ = k.reduce(total.get(), "add")
     return k.select(blind, k.const(0, dtype), k.const(1, dtype) / sum_)

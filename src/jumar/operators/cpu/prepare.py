@@ -79,22 +79,21 @@ def pack_kernel(source: DType, tile: Tile, transposed: bool) -> Kernel:
 
 
 def pack_transposed(k: Builder, start: Value, out: Value, column: Value, here: Value, depth: Value, pitch: Value, tile: Tile) -> None:
-    """One panel of a matrix's transpose: square blocks of `lanes` are turned in registers; what is left goes one by one."""
+    """One panel of a matrix's transpose: square blocks of `lanes` are turned in registers; the rest of its depth goes one by one.
+
+    Columns beyond the last one hold the last one: what comes of them is used as little as what comes of zeros, and no block is cut.
+    """
     lanes, columns = tile.lanes, tile.columns
     turned = depth - modulo(k, depth, k.index(lanes))
-    full = here - modulo(k, here, k.index(lanes))
-    with k.loop(0, full, lanes) as j:
-        row = k.offset(start, (column + j) * pitch)
+    with k.loop(0, columns, lanes) as j:
+        rows = [k.offset(start, (column + k.minimum(j + r, here - 1)) * pitch) for r in range(lanes)]
         with k.loop(0, turned, lanes) as i:
-            block = [k.convert(k.load(row, pitch * r + i, lanes), tile.dtype) for r in range(lanes)]
+            block = [k.convert(k.load(row, i, lanes), tile.dtype) for row in rows]
             for r, vector in enumerate(transpose_block(k, block)):
                 k.store(vector, out, (i + r) * columns + j)
-        with k.loop(turned, depth) as i, k.loop(0, lanes) as lane:
-            k.store(k.convert(k.load(row, pitch * lane + i), tile.dtype), out, i * columns + j + lane)
-    with k.loop(full, here) as j, k.loop(0, depth) as i:
-        k.store(k.convert(k.load(start, (column + j) * pitch + i), tile.dtype), out, i * columns + j)
-    with k.loop(here, columns) as j, k.loop(0, depth) as i:
-        k.store(k.const(0, tile.dtype), out, i * columns + j)
+        with k.loop(turned, depth) as i:
+            for lane, row in enumerate(rows):
+                k.store(k.convert(k.load(row, i), tile.dtype), out, i * columns + j + lane)
 
 
 def transpose_block(k: Builder, rows: Sequence[Value]) -> list[Value]:
