@@ -48,7 +48,7 @@ def copy_tasks(shape: Sequence[int], nbytes: int, source: View, result: View, ta
     region = Region(tuple(shape), frozenset(), Expression((kind,), (), (0,)), (operand,), (written,))
     places = {nodes[0]: source.place, nodes[1]: result.place}
     if is_transposing(region):
-        return (transpose_task(region, places, label),)
+        return (transpose_task(region, places, target, label),)
     return lower_pointwise(region, places, target, label).tasks
 
 

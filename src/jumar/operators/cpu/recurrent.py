@@ -19,14 +19,15 @@ import numpy as np
 from jumar.base import Array, DType, TensorType, i64
 from jumar.device import Target
 from jumar.ir import Node, constant, param
-from jumar.kernel import Builder, Kernel
+from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import MatMul
 from jumar.operators.cpu.blocking import DEPTH
 from jumar.operators.cpu.channels import moved
+from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype
 from jumar.operators.cpu.matmul import lower_matmul, micro_kernels
 from jumar.operators.cpu.microkernel import Tile, micro_kernel, register_tile
-from jumar.operators.cpu.prepare import convert_task
+from jumar.operators.cpu.prepare import convert_task, transpose_block
 from jumar.operators.cpu.recurrent_kernel import NUMBERS, Cell, Phase, phases_of, recurrent_kernel
 from jumar.operators.cpu.root import RootGroup
 from jumar.operators.elementwise import Add
@@ -35,6 +36,7 @@ from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp
 
 ONE_SPLITS = 4  # sums of a single row, each in parts, to hide the latency
 PART_FLOPS = 50_000  # of one step on each thread at least: with less they would wait longer for each other than they work
+ARRANGED = 8192  # elements of a panel up to which one thread arranges all of it
 SPLIT_NBYTES = 256 << 10  # of r, above which a part for each thread is worth a barrier at each step even where examples are enough
 
 
@@ -222,7 +224,7 @@ def _products(node: Node, layer: Layer, linear: bool, tasks: list[Task], target:
             inputs.append(constant(np.ascontiguousarray(taken.T.reshape(shape))))
             continue
         stand = param(f"r{len(inputs)}", TensorType(shape, layer.dtype))
-        task, places[stand] = _arrange(what, layer.dtype, depth, len(rows), *tables)
+        task, places[stand] = _arrange(what, layer.dtype, depth, len(rows), layer.lanes, *tables)
         tasks.append(task)
         inputs.append(stand)
     if x.dtype is not layer.dtype:
@@ -249,7 +251,7 @@ def _panels(r: Node, layer: Layer, phase: Phase, tasks: list[Task]) -> TaskArg:
         packed = np.swapaxes(np.stack(taken).reshape(layer.dirs, -1, columns, layer.hidden), 2, 3)
         return Packed(np.ascontiguousarray(packed, layer.dtype.numpy), "recurrent weights")
     rows = np.where(gates >= 0, gates + np.arange(layer.dirs)[:, None] * each, -1).reshape(-1)
-    task, place = _arrange(r, layer.dtype, layer.hidden, columns, rows)
+    task, place = _arrange(r, layer.dtype, layer.hidden, columns, layer.lanes, rows)
     tasks.append(task)
     return place
 
@@ -261,31 +263,51 @@ def _rows(matrix: Array, places: Array) -> Array:
     return taken
 
 
-def _arrange(source: Node, dtype: DType, depth: int, columns: int, *tables: Array) -> tuple[Task, TempPlace]:
+def _arrange(source: Node, dtype: DType, depth: int, columns: int, lanes: int, *tables: Array) -> tuple[Task, TempPlace]:
     """Rows of a matrix [n, depth] that only the run knows as columns: [len(table) / columns, depth, columns]."""
     temp = TempPlace(Temp(len(tables[0]) * depth * dtype.nbytes, "arranged"))
     lists = [Packed(np.ascontiguousarray(np.where(t >= 0, t * depth, -1), np.int64), "order") for t in tables]
-    args: tuple[TaskArg, ...] = (Place(source), temp, *lists, depth, columns)
-    kernel = arrange_kernel(source.dtype, dtype, len(tables))
-    return Task(kernel, args, (1,), len(tables[0]) // columns, nbytes=2 * source.type.nbytes, label="arrange"), temp
+    block = columns if depth * columns <= ARRANGED else lanes
+    args: tuple[TaskArg, ...] = (Place(source), temp, *lists, depth, columns, block)
+    kernel = arrange_kernel(source.dtype, dtype, lanes, len(tables))
+    return Task(kernel, args, (1,), len(tables[0]) // block, nbytes=2 * source.type.nbytes, label="arrange"), temp
 
 
 @cache
-def arrange_kernel(source: DType, dtype: DType, tables: int) -> Kernel:
-    """A chunk is one panel.   tables: how many rows are added up for a column; an entry of -1 is none."""
+def arrange_kernel(source: DType, dtype: DType, lanes: int, tables: int) -> Kernel:
+    """A chunk is a block of columns of one panel, whole vectors.   tables: how many rows are added up for a column; an entry of -1 is none."""
     k = Builder("arrange")
     w, out = k.pointer("w", source), k.pointer("out", dtype)
     orders = [k.pointer(f"order{i}", i64) for i in range(tables)]
-    depth, columns = k.integer("depth"), k.integer("columns")
-    panel = k.offset(out, k.chunk * depth * columns)
-    with k.loop(0, columns) as column:
-        starts = [k.load(order, k.chunk * columns + column) for order in orders]
-        with k.loop(0, depth) as i:
-            total = k.var(k.const(0.0, dtype))
-            for start in starts:
-                with k.when(start >= 0):
-                    total.set(total.get() + k.convert(k.load(w, start + i), dtype))
-            k.store(total.get(), panel, i * columns + column)
+    depth, columns, block = k.integer("depth"), k.integer("columns"), k.integer("block")
+    first = k.chunk * block
+    panel = k.offset(out, quotient(k, first, columns) * columns * depth + modulo(k, first, columns))
+
+    def one_by_one(column: Value, begin: Value) -> None:
+        with k.loop(0, lanes) as lane:
+            starts = [k.load(order, first + column + lane) for order in orders]
+            with k.loop(begin, depth) as i:
+                total = k.var(k.const(0.0, dtype))
+                for start in starts:
+                    with k.when(start >= 0):
+                        total.set(total.get() + k.convert(k.load(w, start + i), dtype))
+                k.store(total.get(), panel, i * columns + column + lane)
+
+    def turned(column: Value) -> Value:
+        """Squares of lanes, where no column is empty; gives how much of the depth they are."""
+        starts = [k.load(orders[0], first + column + r) for r in range(lanes)]
+        least = starts[0]
+        for start in starts[1:]:
+            least = k.minimum(least, start)
+        whole = k.select(least >= 0, depth - modulo(k, depth, k.index(lanes)), k.index(0))
+        with k.loop(0, whole, lanes) as i:
+            rows = [k.convert(k.load(w, start + i, lanes), dtype) for start in starts]
+            for r, vector in enumerate(transpose_block(k, rows)):
+                k.store(vector, panel, (i + r) * columns + column)
+        return whole
+
+    with k.loop(0, block, lanes) as column:
+        one_by_one(column, turned(column) if tables == 1 else k.index(0))
     return k.finish()
 
 
