@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +64,12 @@ def test_a_cpu_that_code_cannot_be_made_for_is_refused_and_not_an_abort(name: st
     monkeypatch.setenv("JUMAR_CPU", name)
     with pytest.raises(DeviceError, match=rf"JUMAR_CPU must name a CPU of \w+ that LLVM knows, got '{name}'"):
         host()
+
+
+def test_llvm_is_asked_once_for_each_kind_of_cpu(tmp_path: Path) -> None:
+    code = "import sys\nfrom jumar.device import host\nprint(host(), 'llvmlite.binding' in sys.modules, sep='|')"
+    environment = dict(os.environ, JUMAR_CACHE_DIR=str(tmp_path), JUMAR_CPU="")
+    runs = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    (first, asked), (second, again) = (run.stdout.strip().split("|") for run in runs)
+    assert first == second
+    assert (asked, again) == ("True", "False")

@@ -6,6 +6,8 @@ In: LLVM's host detection, /proc, /sys, and the settings `cpu` and `cpu_features
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import importlib.util
 import os
 import platform
 import subprocess
@@ -15,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jumar.base import DeviceError, config, nearest
+from jumar.base import DeviceError, Store, config, nearest
 from jumar.device.target import Target
 
 _SYS_CPU = Path("/sys/devices/system/cpu")
@@ -29,16 +31,11 @@ def host(cores: int = 0) -> Target:
 
 @lru_cache(maxsize=8)
 def _host(cpu: str, features: str) -> Target:
-    import llvmlite.binding  # noqa: PLC0415  (heavy, and a deployed package that has its code runs without)
-
-    llvm: Any = llvmlite.binding  # untyped
-
     machine = platform.machine().lower()
     if machine not in ("x86_64", "amd64", "aarch64", "arm64"):
         raise DeviceError(f"cpu: machine must be x86_64 or aarch64, got {machine}", code="cpu-unsupported")
-    found = ",".join(llvm.get_host_cpu_features().flatten().split(","))
-    triple = llvm.get_process_triple()
-    if cpu and cpu != llvm.get_host_cpu_name():
+    name, found, triple = _detected()
+    if cpu and cpu != name:
         _check_name(cpu, triple)
     if cpu:  # a named CPU brings its own features; those found here may be ones it lacks
         found = FEATURES.get(cpu, "")
@@ -46,7 +43,7 @@ def _host(cpu: str, features: str) -> Target:
     return Target(
         name="cpu",
         triple=triple,
-        cpu=cpu or llvm.get_host_cpu_name(),
+        cpu=cpu or name,
         features=flags,
         vector_bits=vector_bits(triple, flags),
         cores=usable_cores(),
@@ -55,6 +52,37 @@ def _host(cpu: str, features: str) -> Target:
         l3_nbytes=_cache_nbytes(3),
         memory_nbytes=memory_nbytes(),
     )
+
+
+_IDENTITY = (  # lines of /proc/cpuinfo that tell one kind of CPU from another
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+)  # fmt: skip
+
+
+def _detected() -> tuple[str, str, str]:
+    """Name, features and triple of this CPU as LLVM tells them: asked once for each kind of CPU and each LLVM, then kept in the cache.
+
+    Loading LLVM takes 20 ms and 40 MB, more than a small model that comes from the cache.
+    """
+    first = _read(Path("/proc/cpuinfo")).split("\n\n", 1)[0]
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in _IDENTITY]
+    spec = importlib.util.find_spec("llvmlite")
+    store = Store(config("cache_dir") / "native") if config("cache") and lines and spec and spec.origin else None
+    key = ""
+    if store and spec and spec.origin:
+        status = os.stat(spec.origin)
+        key = hashlib.sha256("\n".join((*lines, spec.origin, f"{status.st_size} {status.st_mtime_ns}")).encode()).hexdigest()
+        kept = (store.get(key) or b"").decode().split("\n")
+        if len(kept) == 3:
+            return kept[0], kept[1], kept[2]
+    import llvmlite.binding  # noqa: PLC0415  (heavy, and a deployed package that has its code runs without)
+
+    llvm: Any = llvmlite.binding  # untyped
+    found = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple())
+    if store:
+        store.put(key, "\n".join(found).encode())
+    return found
 
 
 # LLVM ends the whole process on a name that cannot be: so it is tried in a process of its own
