@@ -55,7 +55,7 @@ def lower_attention_grad(node: Node, target: Target) -> Lowered | None:
     head = Scores(tile, op.causal, False, (masks[0].dtype, bool(mask[1]), bool(mask[2])) if mask else None)
     row_block = min(rows, ROWS)
     whole_keys, whole_depth, whole_width, block = (-(-n // columns) * columns for n in (count, depth, width, tile.covered(row_block)))
-    pitch = whole_keys + PAD
+    pitch = whole_keys + max(PAD, columns)  # a row clears a panel behind its own
     parts = {
         "table": block * 8 // dtype.nbytes, "turned_keys": whole_keys * depth, "turned_values": whole_keys * width, "keys": whole_depth * count,
         "queries": whole_depth * row_block, "back": whole_width * row_block, "weights": block * pitch, "scores": block * pitch,
