@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import jumar.device.cpu as machine
 from jumar.base import DeviceError, f16, f32, f64, i8
 from jumar.device import can_execute_here, host, missing_features, named, usable_cores
 
@@ -29,6 +30,23 @@ def test_usable_cores_follow_the_affinity() -> None:
         assert usable_cores() == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize(
+    "quota, cores", [("50000 100000", 1), ("100000 100000", 1), ("150000 100000", 2), ("240000 100000", 2), ("max 100000", 4), ("", 4)]
+)
+def test_usable_cores_follow_the_quota_of_a_container(quota: str, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(machine, "_cgroup_folders", lambda: [tmp_path])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    assert cores == usable_cores()
+
+
+def test_usable_cores_follow_the_quota_of_an_older_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpu.cfs_quota_us").write_text("50000")
+    (tmp_path / "cpu.cfs_period_us").write_text("100000")
+    monkeypatch.setattr(machine, "_cgroup_folders", lambda: [tmp_path])
+    assert 1 == usable_cores()
 
 
 def test_settings_name_another_cpu_and_change_features(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,6 +196,16 @@ def test_a_forked_child_gets_a_pool_of_its_own() -> None:
     np.testing.assert_array_equal(instance.run([X])[0], chain_expected(X))
 
 
+def test_threads_sleep_when_there_is_nothing_to_do() -> None:
+    instance = Instance(chain(), threads=4)
+    instance.run([X])
+    time.sleep(0.2)  # they spin for a millisecond or so
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.1
+    np.testing.assert_array_equal(instance.run([X])[0], chain_expected(X))
+
+
 def test_subnormals_are_flushed_inside_a_run_only() -> None:
     tiny = np.full(64, 1e-40, np.float32)
     (y,) = Instance(chain(1), threads=1).run([tiny])

@@ -22,11 +22,12 @@ def test_random_programs_of_three_callers_give_what_they_say() -> None:
     assert (runs, wrong) == (360, [])
 
 
-def test_more_threads_than_cores_give_the_same() -> None:
+@pytest.mark.parametrize("threads", [16, 64])
+def test_more_threads_than_cores_give_the_same(threads: int) -> None:
     for seed in range(20):
         one = case(seed)
         x = np.arange(one.program.inputs[0].type.size, dtype=np.int64)
-        np.testing.assert_array_equal(Instance(one.program, threads=16).run([x])[0], one.expected(x))
+        np.testing.assert_array_equal(Instance(one.program, threads=threads).run([x])[0], one.expected(x))
 
 
 class _Interrupt:

@@ -5,8 +5,10 @@ In: a target's name.  Out: an `Engine` for the evaluator.  `cpu` compiles to mac
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jumar.base import Array, ImportFault, choices_key, code_settings, config, nearest
@@ -58,7 +60,10 @@ class Cpu:
     @property
     def target(self) -> Target:
         """This machine with as many cores as threads will run."""
-        return host(self.threads or config("threads"))
+        found = host(self.threads or config("threads"))
+        if found.architecture == "x86_64" and not found.has("avx2"):
+            _say_narrow(found.cpu)
+        return found
 
     @property
     def identity(self) -> str:
@@ -77,6 +82,14 @@ class Cpu:
     def restore(self, raw: memoryview) -> Executable:
         program = load_program(raw, verify=False)  # the store has looked at its checksum
         return Native(program, Instance(program, threads=self.threads, host=_host_function if program.host_steps else None))
+
+
+@cache
+def _say_narrow(cpu: str) -> None:
+    """Says once that models run, but slowly."""
+    warnings.warn(
+        f"cpu: {cpu} has no AVX2, so models run in vectors of 128 bits, at a quarter of the speed or less", RuntimeWarning, stacklevel=2
+    )
 
 
 def _host_function(op: str) -> Callable[..., Any]:
