@@ -52,6 +52,16 @@ class Strip:
         """Inputs of one row that a tile reads."""
         return (self.width - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
+    @property
+    def wide(self) -> int:
+        """Addresses in one vector."""
+        return max(2, self.lanes * self.dtype.nbytes // 8)
+
+    @property
+    def words(self) -> int:
+        """Words of a row's addresses in scratch: whole vectors."""
+        return -(-self.reach // self.wide) * self.wide
+
 
 @cache
 def depthwise_kernel(strip: Strip) -> Kernel:
@@ -67,21 +77,17 @@ def depthwise_kernel(strip: Strip) -> Kernel:
     table = k.thread_scratch("table", 0, i64)
     whole = channels - modulo(k, channels, k.index(strip.lanes))
     pitch = (channels + (strip.lanes - 1)) & -strip.lanes  # of packed weights
+    addresses = _Addresses(k, strip, (x, zeros, table), channels, size)
     with k.loop(k.chunk * block, k.minimum((k.chunk + 1) * block, total)) as tile:
         outer, first = quotient(k, tile, tiles), modulo(k, tile, tiles) * strip.width
         start = first * strip.stride - low
         with k.loop(0, outer_taps) as u:
-            above = k.load(outer_table, outer * outer_taps + u)
-            for j in range(strip.reach):
-                at = start + j
-                outside = (above < 0) | (at < 0) | (at >= size)
-                pointer = k.select(outside, zeros, k.offset(x, above + at * channels))
-                k.store_pointer(pointer, table, u * strip.reach + j)
+            addresses.write(k.load(outer_table, outer * outer_taps + u), start, u)
         row, count = outer * out + first, out - first
 
         def block_of(c: Value, mask_width: Value | None, row: Value = row, count: Value = count) -> None:
             sums = _sums(k, strip, table, w, outer_taps, pitch, c, mask_width, x_zero)
-            part = writer.columns(lambda i: k.load(places, 2 + i), c, mask_width, strip.lanes)
+            part = writer.columns(lambda i: k.load(places, 2 + i), c, mask_width, strip.lanes, ahead=False)
             for t, value in enumerate(sums):
                 with k.when(count > t):
                     part.write(row + t, value)
@@ -91,6 +97,34 @@ def depthwise_kernel(strip: Strip) -> Kernel:
         if strip.tail:
             block_of(whole, channels - whole)
     return k.finish()
+
+
+class _Addresses:
+    """Code that writes the addresses of one row's inputs into scratch, a vector of them at a time: one by one they took a third of the time of
+    a 3x3 convolution of 64 channels."""
+
+    def __init__(self, k: Builder, strip: Strip, pointers: tuple[Value, Value, Value], channels: Value, size: Value) -> None:
+        x, zeros, self.table = pointers
+        self.k, self.strip, self.size = k, strip, size
+        # an address as a number, by way of memory
+        k.store_pointer(x, self.table, 0)
+        k.store_pointer(zeros, self.table, 1)
+        self.x, self.zeros = k.load(self.table, 0), k.splat(k.load(self.table, 1), strip.wide)
+        self.nbytes = (strip.source or strip.dtype).nbytes
+        self.step = channels * self.nbytes
+        self.places = k.iota(strip.wide, i64)
+        self.steps = self.places * k.splat(self.step, strip.wide)
+
+    def write(self, above: Value, start: Value, row: Value) -> None:
+        """above: where the row begins, in elements (negative: outside of the image); start: the first input; row: of the table."""
+        k, wide = self.k, self.strip.wide
+        size = k.select(above < 0, k.index(0), self.size)
+        first = self.x + above * self.nbytes + start * self.step
+        for j in range(0, self.strip.reach, wide):
+            at = self.places + k.splat(start + j, wide)
+            outside = (at < k.splat(k.index(0), wide)) | (at >= k.splat(size, wide))
+            address = self.steps + k.splat(first + self.step * j, wide)
+            k.store(k.select(outside, self.zeros, address), self.table, row * self.strip.words + j)
 
 
 def _sums(
@@ -106,7 +140,7 @@ def _sums(
             uses = [(t, v) for t in range(strip.width) for v in range(strip.taps) if t * strip.stride + v * strip.dilation == j]
             if not uses:
                 continue
-            value = k.load(k.load_pointer(table, u * strip.reach + j, strip.source or strip.dtype), c, lanes, mask)
+            value = k.load(k.load_pointer(table, u * strip.words + j, strip.source or strip.dtype), c, lanes, mask)
             if x_zero is not None:
                 value = k.convert(value, strip.dtype) - k.convert(x_zero, strip.dtype)
             for t, v in uses:
@@ -173,5 +207,5 @@ def depthwise_tasks(
         x, packed, Packed(zeros, "zeros"), Packed(places, "places"), Packed(outer, "outer"),
         g.channels, g.out[-1], g.spatial[-1], g.low[-1], outer.shape[1], tiles, total, block, *((x_zero,) if codes else ()),
     )  # fmt: skip
-    scratch = 8 * outer.shape[1] * strip.reach
+    scratch = 8 * outer.shape[1] * strip.words
     return [*tasks, writing_task(group, layout, depthwise_kernel(strip), head, math.ceil(total / block), scratch)]
