@@ -33,6 +33,8 @@ from jumar.operators import (
     find_schedule,
 )
 
+LINE = 64  # bytes: pieces of parts of cache lines are copied, since each writer would fetch its neighbours' lines
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -136,6 +138,7 @@ class _Lowerer:
         self.made.outputs = [value for value, _ in outputs]
         self._sweep()
         self._join()
+        self._interleave()
         self._update(dict(graph.updates), graph, outputs)
         self.made.graph = graph.with_outputs(n for _, n in outputs)
         return self.made
@@ -300,6 +303,47 @@ class _Lowerer:
                 placed = Choice(node, "alias", "its pieces are made in place")
                 self.made.choices = [placed if c.node is node else c for c in self.made.choices]
                 del self.made.works[at]
+
+    def _interleave(self) -> None:
+        """Concatenations along an inner dimension: who makes a piece that nobody else reads writes its rows as columns of the whole."""
+        made = self.made
+        uses: dict[Block, list[tuple[int, int]]] = {}  # value -> (work, argument), -1 for what is no argument
+        joins: dict[Node, list[int]] = {}
+        for at, work in enumerate(made.works):
+            touched = touches(made, work)
+            args = [arg for arg, _ in places_of(work.task)] if work.task else [-1] * len(touched)
+            for arg, (block, _, _) in zip(args, touched, strict=True):
+                uses.setdefault(block, []).append((at, arg))
+            if isinstance(work.node.op, Concat) and work.task is not None:
+                joins.setdefault(work.node, []).append(at)
+        gone: set[int] = set()
+        for node, copies in joins.items():
+            axis = node.op.axis % node.rank  # type: ignore[attr-defined]
+            inner = math.prod(node.shape[axis + 1 :]) * node.dtype.nbytes
+            pitch, end = node.shape[axis] * inner, 0
+            for piece in node.inputs:
+                value, inside = made.resolve(piece)
+                row, start = piece.shape[axis] * inner, end
+                end += row
+                used = uses.get(value, [])
+                whole = inside == 0 and not isinstance(value[0].op, Param | Constant) and type_at(value).nbytes == piece.type.nbytes
+                if not whole or value in made.outputs or len(used) != 2 or used[1][0] not in copies or (row | start | pitch) % LINE:
+                    continue
+                writer, arg = used[0]
+                task = self._spread(made.works[writer].task, arg, row, pitch)
+                if task is not None:
+                    made.works[writer] = replace(made.works[writer], task=task)
+                    made.aliases[value] = Place(node, start)
+                    gone.add(used[1][0])
+        made.works = [w for at, w in enumerate(made.works) if at not in gone]
+
+    def _spread(self, task: Task | None, arg: int, row: int, pitch: int) -> Task | None:
+        """The task with the rows of that result further apart; None where it cannot."""
+        found = next((p for p in task.pitched if p.arg == arg), None) if task else None
+        args = found.spread(task.args, row, pitch) if task and found else None
+        if task is None or args is None:
+            return None
+        return replace(task, args=args, inplace=tuple(pair for pair in task.inplace if arg not in pair))
 
     def _pieces(self, node: Node, outputs: set[Value], readers: Mapping[Value, int]) -> dict[Value, Place] | None:
         """Where each piece goes, if all of them can be made in place."""

@@ -54,11 +54,36 @@ TaskArg = int | Place | TempPlace | Packed | Kernel  # a Kernel: the address of 
 
 
 @dataclass(frozen=True)
+class Pitched:
+    """A result whose rows may as well lie further apart, as columns of a wider value.
+
+    arg: points to it; steps: the arguments that say how far rows lie apart, in elements of `nbytes` bytes; run_nbytes: what lies together
+    whatever those say.
+    """
+
+    arg: int
+    steps: tuple[int, ...]
+    run_nbytes: int
+    nbytes: int
+
+    def spread(self, args: tuple[TaskArg, ...], row_nbytes: int, pitch_nbytes: int) -> tuple[TaskArg, ...] | None:
+        """The arguments for rows of `row_nbytes` that lie `pitch_nbytes` apart; None where its steps are no rows."""
+        steps = [args[s] for s in self.steps]
+        if self.run_nbytes > row_nbytes or pitch_nbytes % self.nbytes:
+            return None
+        if any(not isinstance(s, int) or s * self.nbytes % row_nbytes for s in steps):
+            return None
+        new = {at: s * self.nbytes // row_nbytes * pitch_nbytes // self.nbytes for at, s in zip(self.steps, steps, strict=True)}  # type: ignore[operator]
+        return tuple(new.get(i, a) for i, a in enumerate(args))
+
+
+@dataclass(frozen=True)
 class Task:
     """One step: `kernel` on `args` (in the order of its parameters), in `chunks` pieces handed out to threads.
 
     reads, writes: which args; whatever is not written is read.  inplace: pairs (written arg, read arg) that may share memory because
     element i of the first depends on element i of the second only.  scratch_nbytes: per-thread memory that the kernel uses.
+    pitched: results whose rows may lie further apart.
     fault: what must hold, for the error when the kernel has stored its step in the run's fault word (`Builder.fault_word`).
     """
 
@@ -72,6 +97,7 @@ class Task:
     nbytes: int = 0
     label: str = ""
     fault: str = ""
+    pitched: tuple[Pitched, ...] = ()
 
 
 @dataclass(frozen=True)

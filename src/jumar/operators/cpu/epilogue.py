@@ -16,7 +16,7 @@ from jumar.ir import Node
 from jumar.kernel import Builder, Value
 from jumar.operators.cpu.expression import Accumulate, Expression, load, store
 from jumar.operators.cpu.region import Operand, Region
-from jumar.operators.schedule import TaskArg
+from jumar.operators.schedule import Pitched, TaskArg
 
 FIXED, LINEAR, PERIODIC = "fixed", "linear", "periodic"  # how an address follows from the row
 NONE, DENSE, SPLIT = "none", "dense", "split"  # and from the column
@@ -65,12 +65,20 @@ NUMBERS = ("period", "outer", "inner", "column_period", "column_outer")
 
 @dataclass(frozen=True)
 class Spot:
-    """A value of the graph in an epilogue.   offsets: of each batch, in elements."""
+    """A value of the graph in an epilogue.   offsets: of each batch, in elements; run: columns, where they are dense."""
 
     node: Node
     lie: Lie
     strides: Strides
     offsets: Array
+    run: int = 0
+
+    def pitched(self, arg: int) -> tuple[Pitched, ...]:
+        """The value as rows that may lie further apart, where it is argument `arg` and its numbers follow."""
+        if self.lie.rows != LINEAR or self.lie.columns != DENSE or self.offsets.any():
+            return ()
+        nbytes = self.lie.dtype.nbytes
+        return (Pitched(arg, (arg + 1 + NUMBERS.index("inner"),), self.run * nbytes, nbytes),)
 
 
 @dataclass(frozen=True)
@@ -171,13 +179,13 @@ def _spot(operand: Operand, split: _Split, panel: int) -> Spot | None:
             rows = PERIODIC
         case _:
             return None
-    columns, column_period, column_outer = NONE, 1, 0
+    columns, column_period, column_outer, run = NONE, 1, 0, 0
     match runs("columns"):
         case [] if not split["columns"]:
-            columns = DENSE  # a single column
+            columns, run = DENSE, 1  # a single column
         case [(_, 0)]:
             pass
-        case [(_, 1)]:
+        case [(run, 1)]:
             columns = DENSE
         case [(_, column_outer), (column_period, 1)] if column_period % panel == 0:
             columns = SPLIT
@@ -187,7 +195,7 @@ def _spot(operand: Operand, split: _Split, panel: int) -> Spot | None:
     for axis, size, multiple in split.get("batch", ()):
         offsets = (offsets[:, None] + np.arange(size) * (operand.strides[axis] * multiple)).reshape(-1)
     lie = Lie(operand.node.dtype, rows, columns)
-    return Spot(operand.node, lie, Strides(period, outer, inner, column_period, column_outer), offsets)
+    return Spot(operand.node, lie, Strides(period, outer, inner, column_period, column_outer), offsets, run)
 
 
 class Writer:

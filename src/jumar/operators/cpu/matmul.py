@@ -150,4 +150,7 @@ def writing_task(group: RootGroup, layout: Layout, kernel: Kernel, head: tuple[T
     assert isinstance(root.op, Contraction | Attention | ConvGradInput), "the root of a group"
     flops = root.op.flops(*(i.type for i in root.inputs))
     nbytes = sum(s.node.type.nbytes for s in (*layout.outputs, *layout.operands)) + sum(i.type.nbytes for i in root.inputs)
-    return Task(kernel, (*head, *tail), writes, chunks, inplace, scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name)
+    pitched = tuple(p for i, s in enumerate(layout.outputs) for p in s.pitched(len(head) + i * step))
+    return Task(
+        kernel, (*head, *tail), writes, chunks, inplace, scratch_nbytes, flops=flops, nbytes=nbytes, label=root.op.name, pitched=pitched
+    )  # fmt: skip

@@ -17,7 +17,7 @@ from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value, Variable
 from jumar.operators.cpu.expression import Expression, lanes_of, load, masks_are_cheap, store, widen
 from jumar.operators.cpu.region import Operand, Region, collapse, with_axes
-from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg
+from jumar.operators.schedule import Lowered, Packed, Pitched, Place, Task, TaskArg
 
 CHUNK_WORK = 6000  # vector instructions in a chunk: some microseconds, so that handing it out is small
 CHUNK_NBYTES = 16 << 10
@@ -70,11 +70,16 @@ def lower_pointwise(region: Region, places: dict[Node, TaskArg], target: Target,
     if outer:
         args += [rows, rows_per_chunk, *outer[1:]]
         args += [o.strides[a] for o in everything for a in range(len(outer))]
+    pitched = []
+    for i, (o, step) in enumerate(zip(region.targets, inner_strides[-len(region.targets) :], strict=True)):
+        first, nbytes = len(args) - (len(region.targets) - i) * len(outer), o.node.dtype.nbytes
+        if outer and step == 1:
+            pitched.append(Pitched(len(region.operands) + i, tuple(range(first, first + len(outer))), inner * nbytes, nbytes))
     args += [s for s in inner_strides if s not in (0, 1)]
     count = len(region.operands)
     task = Task(
         pointwise_kernel(expression, tuple(memory[count:]), walk), tuple(args), tuple(range(count, len(everything))),
-        chunks=-(-rows // rows_per_chunk) * parts, inplace=tuple(_inplace(region)), nbytes=nbytes, label=label,
+        chunks=-(-rows // rows_per_chunk) * parts, inplace=tuple(_inplace(region)), nbytes=nbytes, label=label, pitched=tuple(pitched),
     )  # fmt: skip
     return Lowered((task,))
 
