@@ -183,6 +183,17 @@ def test_narrow_products(channels: int, filters: int, cpu: str) -> None:
         close(exact(op, x, w, bias), run_node(node, values, found), 3e-6)
 
 
+@pytest.mark.parametrize("n, channels, filters", [(1, 40, 10), (1, 7, 130), (8, 33, 65)])
+def test_a_convolution_of_few_places_is_skinny(n: int, channels: int, filters: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w, bias = random(rng, n, 1, 1, channels), random(rng, filters, channels, 1, 1), random(rng, filters)
+    op = Conv((1, 1), (0, 0), (0, 0), (1, 1), channels_last=True)
+    node, values = conv_node(op, x, w, bias)
+    found = lower_contraction(node, host())
+    assert found and [t.kernel.name for t in found.tasks] == ["skinny"]
+    close(exact(op, x, w, bias), run_node(node, values, found), 3e-6)
+
+
 def test_narrow_products_with_their_epilogue() -> None:
     rng = np.random.default_rng(0)
     op = Conv((1, 1), (0, 0), (0, 0), (1, 1), channels_last=True)

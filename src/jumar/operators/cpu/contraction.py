@@ -24,7 +24,7 @@ from jumar.operators.cpu.matmul import lower_matmul, product_of
 from jumar.operators.cpu.planes import lower_planes
 from jumar.operators.cpu.region import region_of
 from jumar.operators.cpu.root import RootGroup, matrix_axes, root_group
-from jumar.operators.cpu.skinny import lower_skinny
+from jumar.operators.cpu.skinny import lower_skinny, skinny_product
 from jumar.operators.cpu.winograd import lower_winograd
 from jumar.operators.elementwise import Add, Cast
 from jumar.operators.schedule import Lowered, schedule
@@ -67,6 +67,9 @@ def lower_channels_last(group: RootGroup, target: Target) -> Lowered | None:
         return found
     filters = filters_of(g)
     if of_bytes(group.root) and (found := lower_byte_conv(group, g, filters, target)):
+        return found
+    known = group.array(group.root.inputs[1])
+    if g.pointwise and g.groups == 1 and known is not None and (found := skinny_product(group, filters.matrix(known)[0], g.rows, target)):
         return found
     if found := lower_winograd(group, g, x, filters, target):
         return found

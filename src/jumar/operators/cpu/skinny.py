@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from jumar.base import DType, i64
+import numpy as np
+
+from jumar.base import Array, DType, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
@@ -23,7 +25,7 @@ from jumar.operators.cpu.matmul import place_table, product_of, writing_task
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.prepare import convert_task, root_zero
-from jumar.operators.cpu.root import RootGroup, turned
+from jumar.operators.cpu.root import RootGroup, matrix_axes, turned
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
 MOST_ROWS = 8  # from about 13 rows on arithmetic takes longer than memory does
@@ -74,10 +76,19 @@ def lower_skinny(group: RootGroup, target: Target) -> Lowered | None:
     p = product_of(x.type, w.type)
     source_w = None if w in group.outer else turned(group.root, w)
     value = group.array(source_w or w)
-    if not 0 < p.rows <= MOST_ROWS or p.batches != 1 or value is None or group.root.type.size == 0 or x.type.size == 0:
+    if p.batches != 1 or value is None:
         return None
-    strip = strip_of(p.rows, p.columns, accumulator(group.root.dtype), target)
-    layout = group.layout(p.axes, strip.columns)
+    whole = value.reshape(p.columns, p.depth).T if source_w else value.reshape(p.depth, p.columns)
+    return skinny_product(group, whole, p.rows, target)
+
+
+def skinny_product(group: RootGroup, w: Array, rows: int, target: Target) -> Lowered | None:
+    """The tasks of a product of the root's first input, `rows` dense rows, by w: [depth, columns]; None where it is not skinny."""
+    x, (depth, columns) = group.root.inputs[0], w.shape
+    if not 0 < rows <= MOST_ROWS or group.root.type.size == 0 or x.type.size == 0:
+        return None
+    strip = strip_of(rows, columns, accumulator(group.root.dtype), target)
+    layout = group.layout(matrix_axes(1, rows, columns), strip.columns)
     if layout is None:
         return None
     tasks: list[Task] = []
@@ -86,13 +97,13 @@ def lower_skinny(group: RootGroup, target: Target) -> Lowered | None:
     if x.dtype is not strip.dtype or zero:
         task, source = convert_task(source, x.dtype, strip.dtype, x.type.size, strip.lanes, zero)
         tasks.append(task)
-    whole = value.reshape(p.columns, p.depth).T if source_w else value.reshape(p.depth, p.columns)
-    panels = Packed(pack_panels(whole, Tile(strip.rows, strip.vectors, strip.lanes, strip.dtype)), "weights")
-    block = panel_block(p.columns, p.depth, strip, target.cores)
-    chunks = -(-p.columns // (strip.columns * block))
-    kernel = skinny_kernel(strip.columns, strip.dtype, layout.epilogue, p.columns % strip.columns != 0)
-    places = place_table(p.x_places, p.w_places, layout)
-    head: tuple[TaskArg, ...] = (strip_kernel(strip), source, panels, places, p.rows, p.columns, p.depth, block)
+    panels = Packed(pack_panels(w, Tile(strip.rows, strip.vectors, strip.lanes, strip.dtype)), "weights")
+    block = panel_block(columns, depth, strip, target.cores)
+    chunks = -(-columns // (strip.columns * block))
+    kernel = skinny_kernel(strip.columns, strip.dtype, layout.epilogue, columns % strip.columns != 0)
+    zeros = np.zeros(1, np.int64)
+    places = place_table(zeros, zeros, layout)
+    head: tuple[TaskArg, ...] = (strip_kernel(strip), source, panels, places, rows, columns, depth, block)
     tasks.append(writing_task(group, layout, kernel, head, chunks, strip.rows * strip.columns * strip.dtype.nbytes))
     return Lowered(tuple(tasks))
 
