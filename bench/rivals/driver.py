@@ -173,12 +173,24 @@ def accepted(answer: dict[str, Any], engine: str, result: Result, rivals: Rivals
 
 
 def turns(
-    workers: dict[str, Worker], result: Result, rounds: int, tick: Callable[[int], None] = lambda _: None, **amount: float
+    workers: dict[str, Worker],
+    result: Result,
+    rounds: int,
+    tick: Callable[[int], None] = lambda _: None,
+    hopeless: float = 0.0,
+    **amount: float,
 ) -> dict[str, list[list[float]]]:
-    """For each engine its times of each round.   amount: of a turn, as the worker's `run` takes it; tick: told of each round that begins."""
+    """For each engine its times of each round.   amount: of a turn, as the worker's `run` takes it; tick: told of each round that begins.
+
+    hopeless: a rival this many times slower than the fastest one in the first round takes no part in the others; 0: all do.
+    """
     times: dict[str, list[list[float]]] = {engine: [] for engine in workers}
+    racing = dict(workers)
     for at in range(rounds):
-        order = list(workers)
+        if at == 1 and hopeless:
+            first = {engine: float(np.median(times[engine][0])) for engine in times if engine != OURS}
+            racing = {e: w for e, w in workers.items() if first.get(e, 0.0) <= hopeless * min(first.values(), default=0.0)}
+        order = [engine for engine in racing if engine in workers]
         order = order[at % len(order) :] + order[: at % len(order)] if order else []
         tick(at)
         for engine in order:
@@ -206,7 +218,8 @@ def summarize(result: Result, times: dict[str, list[list[float]]]) -> None:
         result.best = min(others, key=lambda engine: result.median[engine])
         mine = np.array([np.median(turn) for turn in times[OURS]])
         for engine in others:
-            each = mine / np.array([np.median(turn) for turn in times[engine]])
+            theirs = np.array([np.median(turn) for turn in times[engine]])
+            each = mine[: len(theirs)] / theirs
             result.ratio[engine] = float(np.median(each))
             result.ratio_spread[engine] = (float(each.min()), float(each.max()))
     result.reference = result.reference or next((e for e in ("torch", "mindspore", "jax") if result.losses.get(e)), "")

@@ -3,7 +3,8 @@
 In: an engine, a model's file and inputs, threads; for PyTorch a file of networks.  Out: `Prepared`: `load()`, which the worker times together with
 the first run, gives `once()`, one run and its outputs.
 Each engine as its documentation says it is fastest with fixed shapes in fp32: ONNX Runtime with all graph optimisations, and once more
-after its offline transformer optimiser where that fuses something; OpenVINO for latency; PyTorch in inference mode, and compiled with its weights frozen.
+after its offline transformer optimiser where that fuses something; OpenVINO for latency; PyTorch in inference mode, and compiled with its weights frozen;
+JAX compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 Once = Callable[[], list[Any]]
-ENGINES = ("jumar", "onnxruntime", "onnxruntime (optimizer)", "openvino", "torch", "torch.compile")
+ENGINES = ("jumar", "onnxruntime", "onnxruntime (optimizer)", "openvino", "torch", "torch.compile", "jax")
 CACHED = ("jumar", "onnxruntime (optimizer)", "torch.compile")  # leave something in their cache folder that a second process begins with
 # how a model's name begins: what ONNX Runtime's optimiser calls it
 TRANSFORMERS = {"bert": "bert", "minilm": "bert", "gpt2": "gpt2", "vit": "vit"}
@@ -52,6 +53,8 @@ def prepare(engine: str, row: str, threads: int, model: str, inputs: str, networ
             return onnxruntime(optimized(row, model), arrays, threads)
         case "openvino":
             return openvino(model, arrays, threads)
+        case "jax":
+            return jax(model, arrays)
     return torch(engine, row, networks, arrays, threads)
 
 
@@ -153,3 +156,19 @@ def torch(engine: str, row: str, networks: str, inputs: Arrays, threads: int) ->
         return once
 
     return Prepared(load, f"torch {torch.__version__}")
+
+
+def jax(model: str, inputs: Arrays) -> Prepared:
+    """Through a reader of ours (onnx_to_jax.py); threads are those of the cores that this process is bound to."""
+    import jax
+
+    from rivals.onnx_to_jax import function
+
+    run, weights = function(model)
+
+    def load() -> Once:
+        placed = jax.device_put(weights)
+        compiled = jax.jit(run)
+        return lambda: jax.block_until_ready(compiled(placed, inputs))
+
+    return Prepared(load, f"jax {jax.__version__}")

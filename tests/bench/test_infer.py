@@ -108,6 +108,25 @@ def test_a_rival_whose_outputs_differ_is_none_to_be_compared_with(infer: ModuleT
     assert found.ratio_spread == {"onnxruntime": (0.5, 0.75)}
 
 
+class Scripted:
+    """A worker that answers with the times it was given, and counts its turns."""
+
+    def __init__(self, time_ms: float) -> None:
+        self.time_ms, self.turns = time_ms, 0
+
+    def ask(self, **_: object) -> dict[str, object]:
+        self.turns += 1
+        return {"times_ms": [self.time_ms], "losses": []}
+
+
+def test_a_hopeless_rival_has_the_first_round_only(infer: ModuleType) -> None:
+    workers = {"jumar": Scripted(9.0), "onnxruntime": Scripted(2.0), "openvino": Scripted(3.9), "torch": Scripted(4.1)}
+    found = row(infer, "m")
+    infer.driver.summarize(found, infer.driver.turns(workers, found, 3, hopeless=2.0, seconds=0.1))
+    assert {engine: worker.turns for engine, worker in workers.items()} == {"jumar": 3, "onnxruntime": 3, "openvino": 3, "torch": 1}
+    assert found.ratio["torch"] == pytest.approx(9.0 / 4.1)
+
+
 def test_share_of_peak_is_flops_in_our_time(infer: ModuleType) -> None:
     found = row(infer, "m", median={"jumar": 2.0}, flops=10**9, peak_gflops=1000.0)
     assert found.share_of_peak == {"jumar": 0.5}

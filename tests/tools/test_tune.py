@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.models.net import Net
 from tests.tools.helpers import jumar as command
 from tests.tools.helpers import small_network
 
@@ -67,7 +68,11 @@ def compiled(path: Path) -> Piece:
 
 @pytest.fixture
 def piece(tmp_path: Path) -> Piece:
-    small_network(tmp_path / "model.onnx", free=False)
+    net = Net("two layers", seed=5)
+    x = net.input("x", (32, 96))
+    y = net.op("Relu", net.op("Gemm", x, net.normal(160, 96), net.normal(160), transB=1))
+    y = net.op("Gemm", y, net.normal(200, 160), net.normal(200), transB=1)
+    (tmp_path / "model.onnx").write_bytes(net.model({"y": y}).SerializeToString())
     return compiled(tmp_path / "model.onnx")
 
 
@@ -137,6 +142,7 @@ def test_ctrl_c_keeps_what_was_found(piece: Piece, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tuning, "_gains", lambda before, after: [1.0] * len(before))
     monkeypatch.setattr(tuning, "race", lambda runs, clock: {"old": 2.0, "new": 1.0})
     found = tuning.tune(piece, host(1), 1, lambda *_: None)
+    assert len(found.layers) == 2
     assert not found.complete
     assert [layer.kept for layer in found.layers] == [True] + [False] * (len(found.layers) - 1)
     assert set(found.choices) == set(found.layers[0].asked)
