@@ -326,7 +326,8 @@ class Watch:
                 if name in self.asked or hasattr(kind, name):
                     into.append(((ABSENT, attributes, name, None, f"{label}.{name}"), ""))
         read = self.names | self.asked
-        mine = [r for r, name in self.found if not name or name in read]
+        # what a tuple holds cannot change: that it is the same one is looked at where it hangs
+        mine = [r for r, name in self.found if (not name or name in read) and not _is_tuple(r[1])]
         cells = [r for r, name in self.of_cells if not name or name in read]
         cells += [(EQUAL, Box(context_values), None, context_values(), "the context")]
         drawn = next((label for g, state, label in self.generators if _state_of(g) != state), "")
@@ -406,6 +407,12 @@ def cell_internals(kind: type) -> frozenset[str]:
     if base not in _INTERNALS:
         _INTERNALS[base] = frozenset(vars(base())) | {"_captured"}  # what was captured of the cell before
     return _INTERNALS[base]
+
+
+def _is_tuple(box: Any) -> bool:
+    """Whether an object gives its items and its length as tuples do."""
+    kind = type(box)
+    return isinstance(box, tuple) and kind.__getitem__ is tuple.__getitem__ and kind.__len__ is tuple.__len__
 
 
 def failing(records: list[Record]) -> str:

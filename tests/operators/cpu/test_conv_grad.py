@@ -123,6 +123,14 @@ def test_gradient_of_the_filters_with_any_number_of_channels(channels: int) -> N
         check(ConvGradWeight(w, (1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True), random(rng, *x), random(rng, *y))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradient_of_the_filters_with_rows_in_the_same_cache_sets(stride: int) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv((stride, stride), (0, 0), (0, 0), (1, 1), channels_last=True)
+    x, w, y = sizes(3, 1024, 520, 1, (9 * stride, 11 * stride), (1, 1), conv)
+    check(ConvGradWeight(w, (stride, stride), (0, 0), (0, 0), (1, 1), channels_last=True), random(rng, *x), random(rng, *y))
+
+
 @pytest.mark.parametrize(
     "spatial, kernel, strides", [((9,), (3,), (2,)), ((5, 6, 8), (3, 2, 3), (1, 2, 1)), ((4, 4, 6), (3, 3, 3), (2, 2, 2))]
 )

@@ -21,7 +21,7 @@ import numpy as np
 from jumar.base import Array, DType, i64
 from jumar.device import Target
 from jumar.ir import Node
-from jumar.kernel import Builder, Kernel
+from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
 from jumar.operators.conv_grad import ConvGradWeight
 from jumar.operators.cpu.blocking import CHUNKS, LEAST_FLOPS
@@ -38,6 +38,8 @@ from jumar.operators.windows import split_channels
 
 POSITIONS = 256  # of a block
 LEAST_POSITIONS = 128  # of a part
+SET_NBYTES = 4096  # from one line to the next of the same set of L1
+SIDE = 8  # channels of a tile whose cells are copied: half a cache line
 PARTS_NBYTES = 8 << 20  # of all sums together, at most
 
 
@@ -155,6 +157,16 @@ class Cut:
         return -(-self.g.rows // (self.parts * self.block)) * self.block
 
     @property
+    def packed(self) -> bool:
+        """Whether a block's cells are copied tile by tile before panels pass over them: of one tap, where all rows of x lie in the same cache
+        sets, so that each tile would fetch them again.
+
+        Measured (2 cores Zen 5, GF/s without and with): 14 x 14 x 1024 -> 256: 286, 374; 28 x 28 x 512 -> 128, of half as long rows: 387, 356.
+        """
+        again = self.g.channels * self.tile.dtype.nbytes % SET_NBYTES == 0
+        return again and self.g.taps == 1 and self.panel_block > 1 and self.tile.rows == SIDE
+
+    @property
     def tap_blocks(self) -> int:
         return -(-self.g.taps // self.tap_block)
 
@@ -231,16 +243,18 @@ def _sums_task(
         Packed(outer, "outer"), Packed(np.ascontiguousarray(inner.T), "inner"), *numbers,
     )  # fmt: skip
     scratch = 8 * g.taps * cut.block + tile.dtype.nbytes * cut.block * tile.columns
+    if cut.packed:
+        scratch += 8 * cut.block + tile.dtype.nbytes * cut.block * (fulls + smalls) * SIDE
     nbytes = g.rows * (g.channels + g.filters) * tile.dtype.nbytes + sums.temp.nbytes
     partial = g.filters_each % tile.columns != 0
     return Task(
-        sums_kernel(tile, height, partial), args, (4,), cut.chunks, scratch_nbytes=scratch, flops=flops, nbytes=nbytes, label="conv_grad_weight"
+        sums_kernel(tile, height, partial, cut.packed), args, (4,), cut.chunks, scratch_nbytes=scratch, flops=flops, nbytes=nbytes, label="conv_grad_weight"
     )  # fmt: skip
 
 
 @cache
-def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
-    """Sums of a chunk.   height: of a small tile; partial: the last panel has columns that do not exist."""
+def sums_kernel(tile: Tile, height: int, partial: bool, packed: bool) -> Kernel:
+    """Sums of a chunk.   height: of a small tile; partial: the last panel has columns that do not exist; packed: see `Cut`."""
     k = Builder("weight_sums")
     full, small = k.function_pointer("tile_full"), k.function_pointer("tile_small")
     x, dy, sums = k.pointer("x", tile.dtype), k.pointer("dy", tile.dtype), k.pointer("sums", tile.dtype)
@@ -259,6 +273,11 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
     end = k.minimum(begin + n["part_rows"], n["positions"])
     line = k.cast_pointer(k.offset(table, n["taps"] * n["block"]), tile.dtype)  # the block's panel of dy
     cells = k.offset(x, group * n["x_group"])
+    if packed:
+        places = k.cast_pointer(k.offset(line, n["block"] * columns), i64)
+        cells_packed = k.offset(k.cast_pointer(places, tile.dtype), n["block"] * (8 // tile.dtype.nbytes))
+        with k.loop(0, n["block"]) as m:
+            k.store_pointer(k.offset(cells_packed, m * SIDE), places, m)
     rows = n["fulls"] * tile.rows + n["smalls"] * height
     tap_size = rows * columns
     mine = k.offset(sums, part * n["part_size"] + group * n["panels"] * n["taps"] * tap_size)
@@ -276,6 +295,8 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
                 with k.loop(k.maximum(start - before, 0), k.minimum(start + count - before, n["inner"])) as i:
                     at = above + k.load(beside, i)
                     k.store_pointer(k.select(at < 0, zeros, k.offset(cells, at)), pointers, before + i)
+        if packed:
+            _pack_cells(k, n, table, count, cells_packed, tile, height)
         with k.loop(first_panel, last_panel) as panel:
             source = k.offset(dy, start * n["dy_pitch"] + group * n["dy_group"] + panel * columns)
             if partial:
@@ -294,8 +315,24 @@ def sums_kernel(tile: Tile, height: int, partial: bool) -> Kernel:
                     with k.loop(0, tiles) as t:
                         row = base + t * tall
                         channel = k.minimum(row, n["channels"] - tall)
-                        k.call(function, pointers, channel, count, line, k.offset(result, row * columns), columns, add)
+                        where = (pointers, channel)
+                        if packed:
+                            number = t if tall == tile.rows and base is not smalls_from else n["fulls"] + t
+                            where = (places, number * n["block"] * SIDE + (channel - k.minimum(row, n["channels"] - SIDE)))
+                        k.call(function, *where, count, line, k.offset(result, row * columns), columns, add)
     return k.finish()
+
+
+def _pack_cells(k: Builder, n: dict[str, Value], table: Value, count: Value, packed: Value, tile: Tile, height: int) -> None:
+    """The block's cells of one tap as [tile, position, SIDE]: as many rows at once as find room in one cache set."""
+    with k.loop(0, count, SIDE) as m:
+        rows = k.minimum(count - m, SIDE)
+        with k.loop(0, n["fulls"] + n["smalls"]) as t:
+            base = k.select(t < n["fulls"], t * tile.rows, n["fulls"] * tile.rows + (t - n["fulls"]) * height)
+            channel = k.minimum(base, n["channels"] - SIDE)
+            out = k.offset(packed, (t * n["block"] + m) * SIDE)
+            with k.loop(0, rows) as r:
+                k.store(k.load(k.load_pointer(table, m + r, tile.dtype), channel, SIDE), out, r * SIDE)
 
 
 # ---------------------------------------------------------------------- their order in memory
