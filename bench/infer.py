@@ -39,6 +39,7 @@ import models
 
 REFERENCE = "onnxruntime"
 HOPELESS = 2.0  # times the fastest rival's time in the first round
+LEAST_RANGE = 0.01  # of an output: chances that are all near nought are not looked at more closely
 TOLERANCE, TOLERANCE_INT8 = 1e-4, 0.05  # of an output's range: fp32 by rounding; int8 by steps of 1/255 that fall to either side
 
 
@@ -153,7 +154,7 @@ def difference(wanted: list[np.ndarray], got: list[np.ndarray]) -> float:
         if not np.array_equal(np.isfinite(a), np.isfinite(b)):
             return 1e9
         extent = float(np.ptp(a)) if a.size else 0.0
-        worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / max(extent, 1e-6))
+        worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / max(extent, LEAST_RANGE))
     return round(worst, 12)
 
 

@@ -84,6 +84,10 @@ def test_difference_is_in_parts_of_the_range(infer: ModuleType, got: list[np.nda
     assert infer.difference([np.array([0.0, 2.0])], got) == wanted
 
 
+def test_difference_of_a_range_near_nought_is_in_parts_of_a_hundredth(infer: ModuleType) -> None:
+    assert infer.difference([np.array([0.0, 1e-5])], [np.array([0.0, 1.1e-5])]) == pytest.approx(1e-4)
+
+
 def test_a_rival_that_hangs_is_ended_and_told(infer: ModuleType, tmp_path: Path) -> None:
     hangs = tmp_path / "python"
     hangs.write_text("#!/bin/sh\nexec sleep 60\n")
