@@ -87,10 +87,11 @@ def contraction_kernel(shape: Shape) -> Kernel:
         size = taps * depth * columns
         with k.loop(first_panel, last_panel) as panel:
             b = k.offset(w0, panel * panel_pitch + block)
-            # the panel that comes next is fetched while this one is used, a part of it with each tile of rows
-            ahead = k.offset(
-                w0, k.select(panel + 1 < last_panel, (panel + 1) * panel_pitch + block, first_panel * panel_pitch + block + size)
-            )
+            # the panel that comes next is fetched while this one is used, a part of it with each tile of rows; after the last one come
+            # the next block of k, and then the next chunk, which mostly is this thread's
+            again = k.select(done, k.select(row_part + 1 < n["row_blocks"], first_panel, panel + 1), first_panel) * panel_pitch
+            again = k.select(done, again, again + block + size)
+            ahead = k.offset(w0, k.select(panel + 1 < last_panel, (panel + 1) * panel_pitch + block, again))
             share = quotient(k, size, fulls + smalls)
             c = k.offset(sums, (panel - first_panel) * n["panel_sums"])
             starts = out.starts(lambda i: k.load(place, 2 + i), panel * columns)
