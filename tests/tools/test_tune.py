@@ -13,9 +13,10 @@ from tests.tools.helpers import jumar as command
 from tests.tools.helpers import small_network
 
 import jumar
-from jumar.base import Question, choose, f32, keep_choices, trying
+from jumar.base import Question, choose, config, f32, keep_choices, trying
 from jumar.compiler import finish
 from jumar.device import host
+from jumar.frontend.engines import Cpu
 from jumar.operators.cpu.blocking import choose_blocks, kin
 from jumar.operators.cpu.microkernel import register_tile
 from jumar.runtime import Instance
@@ -117,7 +118,7 @@ def test_what_is_slower_in_the_whole_model_is_not_kept(piece: Piece, monkeypatch
 def test_the_whole_model_decides(piece: Piece, monkeypatch: pytest.MonkeyPatch, whole: dict[str, float], kept: bool) -> None:
     monkeypatch.setattr(tuning, "search", _another)
     monkeypatch.setattr(tuning, "_gains", lambda before, after: [1.0] * len(before))
-    monkeypatch.setattr(tuning, "race", lambda runs, clock: {key: whole[key] for key in runs})
+    monkeypatch.setattr(tuning, "race", lambda runs, *_: {key: whole[key] for key in runs})
     found = tuning.tune(piece, host(1), 1, lambda *_: None)
     assert any(layer.kept for layer in found.layers) == kept
     assert (found.after_s < found.before_s) == kept
@@ -140,7 +141,7 @@ def test_ctrl_c_keeps_what_was_found(piece: Piece, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(tuning, "search", interrupted)
     monkeypatch.setattr(tuning, "_gains", lambda before, after: [1.0] * len(before))
-    monkeypatch.setattr(tuning, "race", lambda runs, clock: {"old": 2.0, "new": 1.0})
+    monkeypatch.setattr(tuning, "race", lambda runs, *_: {"old": 2.0, "new": 1.0})
     found = tuning.tune(piece, host(1), 1, lambda *_: None)
     assert len(found.layers) == 2
     assert not found.complete
@@ -169,6 +170,21 @@ def test_a_kept_cut_is_the_one_that_a_compile_takes(tmp_path: Path, monkeypatch:
     after = choose_blocks(*sizes, register_tile(target, f32), target)
     assert (after.row_block, after.panel_block, after.tap_block, after.depth_block) == other
     assert before != after
+
+
+def test_a_kept_choice_is_part_of_what_a_cached_program_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUMAR_CACHE_DIR", str(tmp_path))
+    before = Cpu(1).identity
+    keep_choices({Question("product", "[1] f32", host(1).machine): (1, 2)})
+    assert before != Cpu(1).identity
+    monkeypatch.setenv("JUMAR_TUNED", "0")
+    assert before == Cpu(1).identity
+
+
+def test_code_is_planned_for_the_threads_that_run_it() -> None:
+    assert Cpu(1).target.cores == 1
+    assert Cpu(3).target.cores == 3
+    assert Cpu(0).target == host(config("threads"))
 
 
 def test_the_command_says_what_it_measured_and_later_compiles_find_it(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ Key = TypeVar("Key")
 Clock = Callable[[], float]
 LEAST_GAIN = 0.03  # of a layer alone, before another plan is thought of
 TURNS_S, LEAST_TURNS, MOST_TURNS = 0.5, 5, 40  # of the options of one question
+WHOLE_S, WHOLE_TURNS = 3.0, 200  # of the whole piece, where a per cent has to show
 HOPELESS, AFTER = 1.5, 3  # an option this many times slower than the best after so many turns runs no more
 PROFILES = 7
 
@@ -143,14 +144,14 @@ def search(layer: Layer, target: Target, threads: int, settled: Mapping[Question
             layer.asked |= new
 
 
-def race(runs: Mapping[Key, Callable[[], object]], clock: Clock) -> dict[Key, float]:
-    """Median seconds of each, run in turns; those that are hopeless drop out early."""
+def race(runs: Mapping[Key, Callable[[], object]], clock: Clock, seconds: float = TURNS_S, most: int = MOST_TURNS) -> dict[Key, float]:
+    """Median seconds of each, run in turns, `most` of them or as many as fit; those that are hopeless drop out early."""
     times: dict[Key, list[float]] = {key: [] for key in runs}
     running = list(runs)
     for key in running:
         runs[key]()
-    end = clock() + TURNS_S
-    for turn in range(MOST_TURNS):
+    end = clock() + seconds
+    for turn in range(most):
         if turn >= LEAST_TURNS and clock() >= end:
             break
         if turn == AFTER:
@@ -182,13 +183,14 @@ def settle(
         if losing:
             found = [layer for layer in found if layer.gain_us > 0]
             continue
-        times = race({"old": lambda: old.run(inputs), "new": lambda: new.run(inputs)}, clock)  # noqa: B023  (they run before the next round)
+        both = {"old": lambda: old.run(inputs), "new": lambda: new.run(inputs)}  # noqa: B023  (they run before the next round)
+        times = race(both, clock, WHOLE_S, WHOLE_TURNS)
         if times["new"] < times["old"]:
             for layer in found:
                 layer.kept = True
             return times["old"], times["new"]
         found = sorted(found, key=lambda layer: -layer.gain_us)[: len(found) // 2]
-    seconds = race({"old": lambda: old.run(inputs)}, clock)["old"]
+    seconds = race({"old": lambda: old.run(inputs)}, clock, WHOLE_S / 2, WHOLE_TURNS)["old"]
     return seconds, seconds
 
 
