@@ -48,9 +48,10 @@ def assemble(lowering: Lowering, target: Target, made: Mapping[int, Made] | None
         constants = Constants()
         writer = _Writer(lowering, memory, constants, {key: m.symbol for key, m in made.items()})
         steps = _with_barriers([writer.step(w, i) for i, w in enumerate(lowering.works)], [writer.touched(w) for w in lowering.works])
+        used = {id(k) for w in lowering.works if w.task for k in kernels_of(w.task)}
+        lowering.forget_arguments()
         blob = constants.blob()
     graph = lowering.graph
-    used = {id(k) for w in lowering.works if w.task for k in kernels_of(w.task)}
     code = {m.symbol: m for key, m in made.items() if key in used}
     program = Program(
         name=graph.name,
@@ -188,11 +189,16 @@ class Constants:
         return at
 
     def blob(self) -> Array:
-        """All of them, aligned."""
+        """All of them, aligned.   The last thing that is asked: each array is let go when it is written, so that weights are not there twice."""
         blob = allocate(self.size)
-        for at, raw in self.pieces:
+        self.by_identity.clear()
+        self.by_sample.clear()
+        pieces, self.pieces = self.pieces[::-1], []
+        while pieces:
+            at, raw = pieces.pop()
             if at >= 0:
                 blob[at : at + raw.nbytes] = raw
+            del raw
         return blob
 
 

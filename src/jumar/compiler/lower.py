@@ -93,6 +93,10 @@ class Lowering:
             else:
                 return (node, result), nbytes_offset
 
+    def forget_arguments(self) -> None:
+        """Lets go of what tasks run on, packed weights above all, once the tasks are steps of a Program."""
+        self.works = [replace(w, task=replace(w.task, args=())) if w.task else w for w in self.works]
+
     @property
     def host_nodes(self) -> list[Node]:
         """Nodes that the host computes."""
