@@ -179,6 +179,9 @@ def integer_matmul(x: Node, w: Node, x_zero: int, w_zero: Array) -> Node | None:
 
 def integer_conv(op: Conv, x: Node, w: Node, x_zero: int, w_zero: Array) -> Node | None:
     """The i32 convolution of 8-bit codes less their zero codes, without a bias.   w_zero: one, or one for each filter."""
+    if w.array is not None and w.shape[1] == 1 and op.groups == w.shape[0]:  # depthwise kernels have 32-bit filters
+        zero = w_zero.reshape(-1, *(1,) * (w.rank - 1)) if w_zero.size > 1 else w_zero
+        return replace(op, x_zero=x_zero)(x, constant(w.array.astype(np.int16) - zero.astype(np.int16), i16, loc=w.loc))
     split = _signed(w, w_zero.reshape(-1, *(1,) * (w.rank - 1)) if w_zero.size > 1 else w_zero)
     if split is None:
         return None

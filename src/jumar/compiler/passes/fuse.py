@@ -22,7 +22,9 @@ from jumar.operators import (
     ArgMin,
     Batchwise,
     Broadcast,
+    Cast,
     Composite,
+    Dequantize,
     Elementwise,
     Fused,
     LayerNorm,
@@ -59,9 +61,13 @@ class Fuse:
         graph = self._within(graph)
         groups = Groups(graph, self)
         if self.epilogues:
-            for node in graph.nodes:
-                if is_root(node.op):
-                    groups.grow_down(node)
+            roots = [n for n in graph.nodes if is_root(n.op)]
+            for node in roots:
+                groups.grow_down(node)
+            for node in roots:  # when each contraction has its own epilogue, so that none takes another's
+                group = groups.of[node]
+                if len(group.members) > 1:
+                    groups.grow_up(group.members, group.sinks[0])
         if self.chains:
             for node in reversed(graph.nodes):
                 if node not in groups.of and fusible(node) and not isinstance(node.op, Reshape):
@@ -128,11 +134,16 @@ class Groups:
                 self.reasons[sink, self.users[sink][0]] = why
                 break
             members, sink = wider, end
-            if not isinstance(sink.op, Reshape):  # a reshape at the end is free, so it stays outside
+            # a reshape at the end is free, so it stays outside; a widening is better done where the value is read
+            if not isinstance(sink.op, Reshape) and not self._widens_for_readers(sink):
                 best = Group(set(members), [sink])
         self._take(best)
-        if len(best.members) > 1:
-            self.grow_up(best.members, best.sinks[0])
+
+    def _widens_for_readers(self, node: Node) -> bool:
+        """Whether a node only makes a value wider, and all that read it can do that themselves."""
+        if not isinstance(node.op, Cast | Dequantize) or node.dtype.bits <= node.inputs[0].dtype.bits or node in self.outputs:
+            return False
+        return all(isinstance(u.op, Elementwise) and fusible(u) for u in self.users[node])
 
     def _turned(self, root: Node) -> list[Node]:
         """The transpose before the second input of a matrix product, which packing does on the way; where nothing else reads it."""

@@ -250,8 +250,8 @@ def _cheapest(full: Sequence[Node], node: Node, forms: Forms) -> Perm:
     """The form in which the operands of full rank need the fewest bytes moved."""
     usual = order(node)
     traced = [i for i in full if i.array is None]
-    if not traced:
-        return usual
+    if not traced:  # constants can be held in any form; convolutions read the one with channels last
+        return (0, node.rank - 1, *range(1, node.rank - 1)) if full and forms.counts["channels_last"] and node.rank > 2 else usual
     candidates = dict.fromkeys(p for i in sorted(traced, key=lambda i: -i.type.size) for p in forms.perms(i))
     largest = max(traced, key=lambda i: i.type.size)
     lower = [i for i in node.inputs if i.rank < node.rank and i.array is None]
