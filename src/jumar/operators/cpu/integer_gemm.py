@@ -12,11 +12,11 @@ are small, and a panel that does not fit L1 still streams from L2 faster than it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from jumar.base import i8, i32, i64
+from jumar.base import Option, Question, choose, i8, i32, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
@@ -125,7 +125,28 @@ def byte_blocks(rows: int, columns: int, depth: int, taps: int, tile: ByteTile, 
             cut = replace(cut, row_block=_even(rows, cut.row_block // 2, TALL))
         else:
             break
-    return cut
+    return measured(cut, target)
+
+
+def measured(cut: ByteBlocks, target: Target) -> ByteBlocks:
+    """The cut, or the one near it that was measured to be faster on this machine (`jumar tune`)."""
+    depth = f"{cut.taps} x {cut.steps * STEP}"
+    batches = f"{cut.batches} of " if cut.batches > 1 else ""
+    facts = f"{batches}[{cut.rows}, {depth}] x [{depth}, {cut.columns}] bytes, tile {cut.tile.rows} x {cut.tile.columns}"
+    row_block, panel_block = choose(
+        Question("product", facts, target.machine),
+        (cut.row_block, cut.panel_block),
+        lambda: kin(cut),
+        lambda o: f"{o[0]} rows, {o[1]} panels",
+    )
+    return replace(cut, row_block=row_block, panel_block=panel_block)
+
+
+def kin(cut: ByteBlocks) -> Sequence[Option]:
+    """Cuts near this one: half and twice its rows and panels."""
+    rows = dict.fromkeys(_even(cut.rows, max(1, n), TALL) for n in (cut.row_block, cut.row_block // 2, 2 * cut.row_block))
+    panels = dict.fromkeys(min(cut.panels, max(1, n)) for n in (cut.panel_block, cut.panel_block // 2, 2 * cut.panel_block))
+    return [(r, p) for r in rows for p in panels]
 
 
 def _even(number: int, limit: int, multiple: int = 1) -> int:
