@@ -22,7 +22,7 @@ from jumar.base import Array, ImportFault, TensorType, during, event, nearest
 from jumar.frontend.engines import ENGINES, Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
 from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
-from jumar.frontend.importers.onnx.file import OnnxFile, parse_model, read_model, read_path
+from jumar.frontend.importers.onnx.file import OnnxFile, cut_weights, parse_model, read_model, read_path
 from jumar.frontend.importers.onnx.graph import OnnxGraph
 from jumar.frontend.importers.onnx.node import text_of
 from jumar.frontend.importers.onnx.plan import MAX_STAGES, Finish, HostCall, Interpreted, Segment, Stage, Straight, flatten
@@ -83,9 +83,10 @@ class Source:
             raw = read_path(self.path)
             if self.hash and content_hash(raw) != self.hash:
                 raise self.changed("file")
-        proto = self.proto if raw is None else parse_model(raw, self.name)
-        self.raw = None
-        found = read_model(proto, self.name, self.folder, len(raw or b""))
+        small, weights = cut_weights(raw) if raw else (raw, None)
+        proto = self.proto if small is None else parse_model(small, self.name)
+        self.raw = None if self.path is not None else raw
+        found = read_model(proto, self.name, self.folder, len(raw or b""), weights)
         if self.data and data_hashes(found.reader.files, self.folder) != self.data:
             raise self.changed("external data")
         check_supported(found.graph)

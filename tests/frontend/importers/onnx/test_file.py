@@ -233,3 +233,37 @@ def test_external_data_that_is_missing_or_short_is_named(tmp_path: Path) -> None
     ):
         assert fault(external(tmp_path, "w.bin", data=data, **entries)).code == "external-data"
     assert fault(external(tmp_path, "w.bin", data=W.tobytes()).read_bytes()).code == "external-data"  # from memory there is no folder
+
+
+def _with_weights() -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    w, v = rng.standard_normal((200, 300), dtype=np.float32), rng.standard_normal((300, 150), dtype=np.float32)
+    proto = model("g (float[2, 200] x) => (float[2, 150] y) { a = MatMul(x, w) \n b = Add(a, s) \n y = MatMul(b, v) }")
+    for array, name in ((w, "w"), (np.float32([3]), "s"), (v, "v")):
+        proto.graph.initializer.append(numpy_helper.from_array(array, name))
+    return proto, w, v
+
+
+def test_large_weights_stay_where_they_are_in_the_file() -> None:
+    proto, w, v = _with_weights()
+    raw = proto.SerializeToString()
+    small, weights = file_module.cut_weights(raw)
+    assert len(small) < 2000 and [w.nbytes, v.nbytes] == [len(view) for view in weights.values()]
+    assert all(view.obj is raw for view in weights.values())
+    read = jumar.load(raw, target="interpreter")
+    x = np.ones((2, 200), np.float32)
+    np.testing.assert_allclose(read(x), (x @ w + 3) @ v, rtol=1e-4, atol=1e-3)
+    assert raw == read._source.content()
+
+
+def test_a_file_that_is_none_is_left_to_the_parser() -> None:
+    proto, *_ = _with_weights()
+    raw = proto.SerializeToString()
+    for odd in (raw[:-1], raw + raw, b"", b"\xff" * 100, raw[:50]):
+        assert (odd, {}) == file_module.cut_weights(odd)
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        flipped = bytearray(raw)
+        flipped[int(rng.integers(0, 200))] ^= 1 << int(rng.integers(0, 8))
+        small, weights = file_module.cut_weights(bytes(flipped))
+        assert bool(weights) == (small != bytes(flipped))

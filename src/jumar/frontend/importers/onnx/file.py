@@ -133,6 +133,90 @@ def parse_model(raw: bytes, name: str) -> Any:
     return proto
 
 
+Weights = Mapping[bytes, memoryview]  # by the mark that stands in a TensorProto in place of its bytes
+CUT_NBYTES = 1 << 16  # weights from this size on are not copied into protobuf's objects
+
+
+def cut_weights(raw: bytes) -> tuple[bytes, Weights]:
+    """The file without the bytes of its large initializers, and those, where they lie in `raw`: parsing would copy them, and reading copy again.
+
+    What does not look as it should is left as it is: the parser finds the words for it.
+    """
+    weights: dict[bytes, memoryview] = {}
+    secret, view = os.urandom(16), memoryview(raw)
+    graphs = [f for f in _fields(raw, 0, len(raw)) if f.number == MODEL_GRAPH]
+    if len(graphs) != 1 or graphs[0].kind != 2:
+        return raw, {}
+    graph = graphs[0]
+    body, kept = [], graph.begin
+    for tensor in _fields(raw, graph.begin, graph.end):
+        if tensor.number != GRAPH_INITIALIZER or tensor.kind != 2 or tensor.end - tensor.begin < CUT_NBYTES:
+            continue
+        data = [f for f in _fields(raw, tensor.begin, tensor.end) if f.number == TENSOR_RAW_DATA]
+        if len(data) != 1 or data[0].kind != 2 or data[0].end - data[0].begin < CUT_NBYTES:
+            continue
+        mark = secret + len(weights).to_bytes(8, "little")
+        weights[mark] = view[data[0].begin : data[0].end]
+        small = raw[tensor.begin : data[0].start] + _field(TENSOR_RAW_DATA, mark) + raw[data[0].end : tensor.end]
+        body += [raw[kept : tensor.start], _field(GRAPH_INITIALIZER, small)]
+        kept = tensor.end
+    if not weights:
+        return raw, {}
+    whole = b"".join([*body, raw[kept : graph.end]])
+    return raw[: graph.start] + _field(MODEL_GRAPH, whole) + raw[graph.end :], weights
+
+
+MODEL_GRAPH, GRAPH_INITIALIZER, TENSOR_RAW_DATA = 7, 5, 9  # numbers of fields in onnx.proto
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a protobuf message: where it starts, and where its value begins and ends.   kind: 2 has a length."""
+
+    number: int
+    kind: int
+    start: int
+    begin: int
+    end: int
+
+
+def _fields(raw: bytes, at: int, end: int) -> list[_Field]:
+    """The fields of a message; none where it cannot be one."""
+    found = []
+    while at < end:
+        start = at
+        key, at = _varint(raw, at)
+        if at < 0:
+            return []
+        begin = at
+        match key & 7:
+            case 0:
+                _, at = _varint(raw, at)
+            case 1:
+                at += 8
+            case 2:
+                length, begin = _varint(raw, at)
+                at = begin + length if begin >= 0 else -1
+            case 5:
+                at += 4
+            case _:
+                return []
+        if not 0 <= at <= end:
+            return []
+        found.append(_Field(key >> 3, key & 7, start, begin, at))
+    return found
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """A field with a length."""
+    length, size = len(value), bytearray()
+    while length >= 0x80:
+        size.append(length & 0x7F | 0x80)
+        length >>= 7
+    size.append(length)
+    return bytes([number << 3 | 2]) + bytes(size) + value
+
+
 def _not_onnx(raw: bytes, name: str) -> ImportFault:
     where = _truncated_at(raw)
     if where:
@@ -181,8 +265,8 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     return 0, -1
 
 
-def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> OnnxFile:
-    """A checked OnnxFile of a ModelProto.   folder: where external data may lie; None: nowhere."""
+def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0, weights: Weights | None = None) -> OnnxFile:
+    """A checked OnnxFile of a ModelProto.   folder: where external data may lie; None: nowhere.   weights: what was cut out of it."""
     import onnx  # noqa: PLC0415  (see parse_model)
 
     if not OLDEST_IR <= proto.ir_version <= onnx.IR_VERSION:
@@ -199,7 +283,7 @@ def read_model(proto: Any, name: str, folder: Path | None, nbytes: int = 0) -> O
             hint="pip install --upgrade onnx" if opsets[""] > newest else "export the model again", code="opset-version",
         )  # fmt: skip
     functions = {(normal_domain(text_of(f.domain)), text_of(f.name), text_of(f.overload)): f for f in proto.functions}
-    reader = TensorReader(name, folder)
+    reader = TensorReader(name, folder, weights)
     total = nbytes + sum(reader.external_nbytes(t) for t in _all_tensors(proto) if t.data_location == 1)
     check_memory(name, total)
     context = Context(name, opsets, functions, reader, reader.warn)
@@ -230,18 +314,19 @@ def _all_tensors(proto: Any) -> Iterator[Any]:
 
 
 class TensorReader:
-    """Reads TensorProtos, external data included.   folder: the only one that external data may lie in."""
+    """Reads TensorProtos, external data included.   folder: the only one that external data may lie in.   weights: see `cut_weights`."""
 
-    def __init__(self, model: str, folder: Path | None) -> None:
+    def __init__(self, model: str, folder: Path | None, weights: Weights | None = None) -> None:
         self.model = model
         self.folder = folder
+        self.weights = weights or {}
         self.files: dict[str, int] = {}  # location -> nbytes
         self.warnings: list[str] = []
 
     def __call__(self, proto: Any) -> Array:
         if proto.DESCRIPTOR.name == "SparseTensorProto":
             return dense(proto, self)
-        array = self._external(proto) if proto.data_location == 1 else decode_tensor(proto)
+        array = self._external(proto) if proto.data_location == 1 else decode_tensor(proto, self.weights)
         self._warn_nan(array, text_of(proto.name))
         return array
 

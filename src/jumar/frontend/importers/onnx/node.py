@@ -130,8 +130,8 @@ _FIELD = {
 }
 
 
-def decode_tensor(proto: Any) -> Array:
-    """The array of a TensorProto whose data lies in the file."""
+def decode_tensor(proto: Any, weights: Mapping[bytes, memoryview] | None = None) -> Array:
+    """The array of a TensorProto whose data lies in the file.   weights: bytes that were cut out of it, by the mark that stands there instead."""
     what = f"tensor {text_of(proto.name)!r}" if proto.name else "a tensor"
     dtype = dtype_of_onnx(proto.data_type, f"element type of {what}")
     dims = tuple(int(d) for d in proto.dims)
@@ -142,7 +142,8 @@ def decode_tensor(proto: Any) -> Array:
         texts = [s.decode("utf-8", "surrogateescape") for s in proto.string_data]  # data goes back as it came
         return _reshape(np.array(texts, dtype=object), size, dims, what)
     if proto.HasField("raw_data"):
-        return decode_raw(proto.raw_data, dtype, dims, what)
+        raw = proto.raw_data
+        return decode_raw(weights.get(raw, raw) if weights else raw, dtype, dims, what)
     values = getattr(proto, _FIELD.get(proto.data_type, "int32_data"))
     return _reshape(_from_field(values, dtype, size), size, dims, what)
 
