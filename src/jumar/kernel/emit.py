@@ -59,6 +59,11 @@ _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint",
 
 
 @cache
+def _is_number(operand: object) -> bool:
+    """Whether it is a constant of one value that is no NaN."""
+    return isinstance(operand, Const) and not isinstance(operand.value, tuple) and not isnan(operand.value)
+
+
 def _text(type: Type) -> str:
     """LLVM's name of a register type; a bool is i1, a bf16 the i16 of its bits."""
     if type.pointer:
@@ -450,11 +455,13 @@ class _Writer:
             name = ("minimum" if low else "maximum") if stmt.op[0] == "m" else ("minnum" if low else "maxnum")
             self.intrinsic(stmt, name, (a, b))
         else:
-            # x86's minps and maxps give their second operand when either is NaN; one compare mends the first
+            # x86's minps and maxps give their second operand when either is NaN: a number goes first; else one compare mends the first
+            if _is_number(stmt.args[1]):
+                a, b = b, a
             bits = "<" + f"{stmt.result.type.lanes} x i1>" if stmt.result.type.lanes > 1 else "i1"
             test = self.new(f"fcmp {'olt' if low else 'ogt'} {type} {a}, {b}")
             plain = f"select {bits} {test}, {type} {a}, {type} {b}"
-            if stmt.op[0] == "f":
+            if stmt.op[0] == "f" or any(map(_is_number, stmt.args)):
                 self.set(stmt, plain)
             else:
                 result = self.new(plain)

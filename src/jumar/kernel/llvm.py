@@ -22,7 +22,7 @@ from jumar.device import Target, host, usable_cores
 from jumar.kernel.emit import emit
 from jumar.kernel.ir import Kernel
 
-CODE_VERSION = 2  # raise it when the same kernel text is to give other code
+CODE_VERSION = 3  # raise it when the same kernel text is to give other code
 
 
 @dataclass(frozen=True)
