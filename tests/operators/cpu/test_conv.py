@@ -76,7 +76,7 @@ def test_conv_of_any_spatial_rank(spatial: Any, kernel: Any, strides: Any) -> No
     close(exact(op, x, w, b), run_node(node, values), 3e-6)
 
 
-@pytest.mark.parametrize("channels", [1, 3, 8, 17, 24, 40])
+@pytest.mark.parametrize("channels", [1, 3, 8, 17, 24, 40, 70])
 @pytest.mark.parametrize(
     "kernel, strides, dilation",
     [(3, (1, 1), 1), (3, (2, 2), 1), (5, (1, 1), 1), (5, (2, 1), 1), (3, (1, 1), 2), (7, (1, 1), 1), (1, (1, 1), 1)],
