@@ -127,7 +127,7 @@ def test_gradient_of_the_filters_with_any_number_of_channels(channels: int) -> N
 def test_gradient_of_the_filters_with_rows_in_the_same_cache_sets(stride: int) -> None:
     rng = np.random.default_rng(0)
     conv = Conv((stride, stride), (0, 0), (0, 0), (1, 1), channels_last=True)
-    x, w, y = sizes(3, 1024, 520, 1, (9 * stride, 11 * stride), (1, 1), conv)
+    x, w, y = sizes(8, 1024, 520, 1, (9 * stride, 11 * stride), (1, 1), conv)
     check(ConvGradWeight(w, (stride, stride), (0, 0), (0, 0), (1, 1), channels_last=True), random(rng, *x), random(rng, *y))
 
 
