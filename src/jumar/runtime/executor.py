@@ -162,10 +162,7 @@ class Instance:
         else:
             arrays = self._arrays(inputs)
         arrays += self._fresh() if out is None else self._checked(out, arrays)
-        try:
-            context = self._free.pop()  # list.pop and append are atomic, and survive a fork
-        except IndexError:
-            context = self._context()
+        context = self._taken()
         try:
             self._place(context, enumerate(arrays))
             self._execute(context, arrays)
@@ -337,10 +334,7 @@ class Instance:
         arrays = [*(np.ascontiguousarray(a) for a in inputs), *self._fresh()]  # outputs on warm memory, as in a run
         host_times: dict[int, tuple[int, int]] = {}
         # taken out of the list, so that no other caller's run writes times into memory that is gone by then
-        try:
-            context = self._free.pop()
-        except IndexError:
-            context = self._context()
+        context = self._taken()
         for array, port in zip(arrays, context.ports, strict=True):
             port[0] = -1
             for word, offset in port[1]:
@@ -371,6 +365,13 @@ class Instance:
         return result
 
     # ------------------------------------------------------------------ building a context
+    def _taken(self) -> _Context:
+        """A context that nobody uses."""
+        try:
+            return self._free.pop()  # list.pop and append are atomic, and survive a fork
+        except IndexError:
+            return self._context()
+
     def _context(self) -> _Context:
         program = self.program
         arena = allocate(program.arena_nbytes)
@@ -437,7 +438,7 @@ class Bound:
 
     def __init__(self, instance: Instance, inputs: Sequence[Array | None]) -> None:
         self.instance = instance
-        self._context = instance._context()
+        self._context = instance._taken()  # memory that an earlier run has left, for there is no other caller to be expected
         self._lock = Lock()
         self._count = len(instance._inputs)
         self._given = [i for i, a in enumerate(inputs) if a is None]
