@@ -123,6 +123,31 @@ def test_quantized_operator_computes_what_onnx_runtime_does(domain, op, inputs, 
         np.testing.assert_allclose(a.astype(np.float64), e.astype(np.float64), rtol=0 if codes else 1e-5, atol=1 if codes else 1e-5)
 
 
+@pytest.mark.parametrize("weights, w_zero", [(i8, 0), (u8, 128), (u8, 60)], ids=["signed", "centred", "far"])
+@pytest.mark.parametrize("op, shape, w_shape, attributes", [
+    ("ConvInteger", (1, 8, 7, 6), (12, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ("ConvInteger", (1, 8, 7, 6), (8, 1, 3, 3), {"pads": [1, 1, 1, 1], "group": 8, "strides": [2, 2]}),
+    ("ConvInteger", (1, 8, 7, 6), (12, 4, 3, 3), {"group": 2}),
+    ("MatMulInteger", (5, 22), (22, 19), {}),
+])  # fmt: skip
+def test_known_weights_and_a_zero_point_that_each_run_finds(op, shape, w_shape, attributes, weights, w_zero) -> None:  # type: ignore[no-untyped-def]
+    """As dynamic quantization has them: exact."""
+    w = weights(*w_shape)
+    names = ["x", "w", "x_zero", "w_zero"]
+    known = [onnx.numpy_helper.from_array(w, "w"), onnx.numpy_helper.from_array(zero(w_zero, w.dtype), "w_zero")]
+    inputs = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, shape),
+        helper.make_tensor_value_info("x_zero", onnx.TensorProto.UINT8, ()),
+    ]
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.INT32, None)
+    graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "g", inputs, [output], known)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+    feeds = {"x": u8(*shape), "x_zero": zero(131)}
+    (expected,) = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+    (actual,) = jumar.load(data, target="cpu").run(None, feeds)
+    np.testing.assert_array_equal(expected, actual)
+
+
 @pytest.mark.parametrize("target", ["interpreter", "cpu"])
 @pytest.mark.parametrize("axes, keepdims", [((), 1), ((1,), 0), ((-1, 2), 1)])
 def test_qlinear_reduce_mean_is_the_mean_of_what_codes_stand_for(axes: tuple[int, ...], keepdims: int, target: str) -> None:
