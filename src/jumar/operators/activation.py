@@ -15,7 +15,7 @@ import numpy as np
 from jumar.base import Array, TensorType, bf16, f16, f32, i8, i32
 from jumar.ir import Constant, Node, Sample, f32t, param, sample, tensor, topological
 from jumar.kernel import Builder, Value
-from jumar.kernel.math import gelu, gelu_tanh
+from jumar.kernel import math as kmath
 from jumar.operators.elementwise import (
     SPECIAL,
     Abs,
@@ -92,7 +92,7 @@ class Gelu(Activation):
         """The formula in f32 by fewer operations; else as it is written."""
         if x[0].dtype is not f32:
             return super().compute(k, *x)
-        return gelu_tanh(k, *x) if self.approximate == "tanh" else gelu(k, *x)
+        return kmath.gelu_tanh(k, *x) if self.approximate == "tanh" else kmath.gelu(k, *x)
 
     def grad(self, x: Node, y: Node, dy: Node) -> Grads:
         if self.approximate == "tanh":
