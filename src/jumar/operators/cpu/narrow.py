@@ -129,8 +129,8 @@ def _sums(k: Builder, tile: Tile, a: list[Value], b: Value, depth: Value) -> lis
             for i, row in enumerate(held):
                 spread = k.splat(k.load(a[i], at + u), tile.lanes)
                 row[:] = [k.fma(spread, vector, value) for vector, value in zip(vectors, row, strict=True)]
-        for row, values in zip(sums, held, strict=True):
-            for v, value in zip(row, values, strict=True):
+        for variables, values in zip(sums, held, strict=True):
+            for v, value in zip(variables, values, strict=True):
                 v.set(value)
 
     whole = depth - modulo(k, depth, k.index(UNROLL))
