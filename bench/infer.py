@@ -104,20 +104,18 @@ def _load(
     kept = cache.is_dir() and any(p.suffix != ".txt" for p in cache.iterdir())
     cache.mkdir(parents=True, exist_ok=True)
     asked = {"bench": "infer", "row": found.name, "threads": result.threads, "model": str(found.path), "inputs": str(found.inputs)}
-    if engine in CACHED and not kept:
-        worker = driver.Worker(engine, rivals.python(engine), result.threads, cache, {})
+    for cold in (True, False) if engine in CACHED and not kept else (False,):
+        worker = workers[engine] = driver.Worker(engine, rivals.python(engine), result.threads, cache, {})
         answer = worker.ask(limit_s=plan.limit_s, do="setup", networks=plan.networks, **asked)
-        worker.quit()
-        if not driver.accepted(answer, engine, result, rivals):
+        fine = driver.accepted(answer, engine, result, rivals)
+        if cold or not fine:
+            workers.pop(engine).quit()
+        if not fine:
             return
-        result.cold_s[engine] = answer["compile_s"]
-    worker = driver.Worker(engine, rivals.python(engine), result.threads, cache, {})
-    answer = worker.ask(limit_s=plan.limit_s, do="setup", networks=plan.networks, **asked)
-    if not driver.accepted(answer, engine, result, rivals):
-        worker.quit()
-        return
-    workers[engine] = worker
-    result.cached_s[engine], result.peak_mb[engine] = answer["compile_s"], answer["peak_mb"]
+        if cold:
+            result.cold_s[engine] = answer["compile_s"]
+        else:
+            result.cached_s[engine], result.peak_mb[engine] = answer["compile_s"], answer["peak_mb"]
 
 
 def _compare(workers: dict[str, driver.Worker], result: Result, folder: Path, limit_s: float) -> None:
