@@ -18,21 +18,23 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.conv import Geometry
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import Tile
-from jumar.operators.cpu.winograd import CYCLES_IN, DRAM, EFFICIENCY, PAD, SPILL, Plan, input_task, suits, tile_count
+from jumar.operators.cpu.winograd import CYCLES_IN, DRAM, EFFICIENCY, SPILL, input_task, suits, tile_count
+from jumar.operators.cpu.winograd_kernel import PAD
+from jumar.operators.cpu.winograd_transform import Form
 from jumar.operators.schedule import Packed, Task, TaskArg, Temp, TempPlace
 
 
 def choose_gradient(g: Geometry, tile: Tile, target: Target) -> int:
     """Outputs of a tile in each direction, by a model of cycles; 0 where the direct way is faster.   g: of the convolution."""
-    if not config("winograd") or tile.dtype is not f32 or not suits(g):
+    if not config("winograd") or tile.dtype is not f32 or not suits(g) or g.strides != (1, 1):
         return 0
     best, chosen = 0.85 * 9 * g.rows * g.inner * g.filters / (2 * tile.lanes) / EFFICIENCY, 0
     for m in (2, 4):
         tiles, positions = tile_count(g, m), (m + 2) ** 2
         products = positions * tiles * g.inner * g.filters / (2 * tile.lanes) / EFFICIENCY
-        transform = tiles * CYCLES_IN[m] * (g.inner + g.filters) / tile.lanes
+        transform = tiles * CYCLES_IN[1, m] * (g.inner + g.filters) / tile.lanes
         traffic = 2 * positions * tiles * (g.inner + g.filters) * 4 / SPILL
-        ends = 3 * positions * g.inner * g.filters * 4 / DRAM  # sums written, and read in strides
+        ends = 3 * positions * g.inner * g.filters * 4 / (DRAM * tile.lanes)  # sums written, and read in strides
         if (cycles := products + transform + traffic + ends) < best:
             best, chosen = cycles, m
     return chosen
@@ -40,11 +42,11 @@ def choose_gradient(g: Geometry, tile: Tile, target: Target) -> int:
 
 def transform_tasks(g: Geometry, m: int, tile: Tile, target: Target, x: TaskArg, dy: TaskArg) -> tuple[list[Task], TempPlace, TempPlace]:
     """The tasks that make V and Y, and where these are: [positions, tiles, channels], positions `position_pitch` apart."""
-    plan = Plan(m, 0)
-    first, v = input_task(g, plan, tile, target, x)
+    form = Form(m)
+    first, v = input_task(g, form, tile, target, x)
     tiles = tile_count(g, m)
     block = max(1, tiles // (4 * target.cores))
-    y = TempPlace(Temp(4 * plan.positions * position_pitch(tiles, g.filters), "winograd gradients"))
+    y = TempPlace(Temp(4 * form.positions * position_pitch(tiles, g.filters), "winograd gradients"))
     zeros = Packed(np.zeros(-(-g.filters // tile.lanes) * tile.lanes, np.float32), "zeros")
     tiles_y, tiles_x = (-(-o // m) for o in g.out)
     args = (dy, y, zeros, tiles, tiles_y, tiles_x, *g.out, g.filters, block)
