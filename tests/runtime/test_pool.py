@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 from types import FrameType
@@ -90,3 +92,32 @@ def test_a_profile_beside_runs_of_others_has_every_step() -> None:
         for w in workers:
             w.join()
     assert wrong == [] and all(len(found) == 8 and min(found) >= 1 for found in lanes)
+
+
+_PIN = """
+import os, threading, time
+import numpy as np
+from jumar.runtime import Instance
+from tests.runtime.programs import chain, chain_expected
+before = os.sched_getaffinity(0)
+x = np.linspace(-1, 1, 64, dtype=np.float32)
+np.testing.assert_array_equal(Instance(chain(), threads=2).run([x])[0], chain_expected(x))
+mine = threading.get_native_id()
+time.sleep(0.2)  # a worker may come late
+print(os.sched_getaffinity(0) == before, [len(os.sched_getaffinity(int(t))) for t in os.listdir("/proc/self/task") if int(t) != mine])
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize(("pin", "bound"), [("1", True), ("0", False)])
+def test_workers_are_bound_to_a_core_where_that_is_asked_and_the_caller_never(pin: str, bound: bool) -> None:
+    environment = {
+        **os.environ,
+        "JUMAR_PIN": pin,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run([sys.executable, "-c", _PIN], capture_output=True, text=True, env=environment, check=True)
+    same, _, widths = done.stdout.partition(" ")
+    assert (same, widths.strip() == "[1]") == ("True", bound)

@@ -43,6 +43,7 @@ SETTINGS: dict[str, Setting] = {
     s.name: s
     for s in (
         Setting("threads", 0, "threads of the CPU target; 0 means the cores that this process may use", int),
+        Setting("pin", False, "bind each worker thread to a core of its own; read when the first program runs", _flag),
         Setting("cache_dir", None, "folder of the compile cache; default $XDG_CACHE_HOME/jumar or ~/.cache/jumar", Path),
         Setting("cache", True, "use the compile cache on disk", _flag),
         Setting("cache_gb", 8.0, "size at which the least recently used entries of the cache are removed", float),

@@ -37,6 +37,9 @@ Why it is right.  `tests/runtime/stress.py` looks for what this overlooks.
   reads `sleepers`, all in one order (seq_cst).  The system compares 32 bits: after exactly 2^24 runs between two instructions
   of a worker, it sleeps through one more.
 
+With the setting `pin` each worker is bound to a core of its own, from the second that the process may use; the caller's thread is the
+user's and stays free.
+
 Inside a run subnormal numbers are flushed to zero (they cost a hundred cycles each); the caller's mode is restored.
 """
 
@@ -69,6 +72,7 @@ _X86 = {
     "PAUSE": "call void @llvm.x86.sse2.pause()",
     "NOW": "%now = call i64 @llvm.readcyclecounter()",
     "FUTEX": "202",
+    "AFFINITY": "203",
     "DECLARE": "declare void @llvm.x86.sse2.pause()\ndeclare i64 @llvm.readcyclecounter()\n"
     "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
     # bit 15 flushes results, bit 6 reads subnormals as zero
@@ -86,6 +90,7 @@ _ARM = {
     # the cycle counter is closed to users; the generic timer (cntvct_el0) is open
     "NOW": '%now = call i64 @llvm.read_volatile_register.i64(metadata !{!"cntvct_el0"})',
     "FUTEX": "98",
+    "AFFINITY": "122",
     "DECLARE": "declare void @llvm.aarch64.hint(i32)\ndeclare i64 @llvm.read_volatile_register.i64(metadata)\n"
     "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
     "FLUSH": """  %old = call i64 @llvm.aarch64.get.fpcr()
@@ -108,11 +113,15 @@ _TEXT = """
 @patience = internal global i64 0, align 128
 @job = internal global [4 x i64] zeroinitializer, align 128
 @seen = internal global [64 x i64] zeroinitializer, align 64
+; whether workers are bound, and the core of each thread: negative for any
+@bound = internal global i64 0
+@cores = internal global [64 x i64] zeroinitializer, align 64
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
 declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
 declare i64 @syscall(i64, ...) nounwind
 declare i32 @sched_yield() nounwind
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 $DECLARE
 
 define i64 @jumar_now() nounwind {
@@ -321,9 +330,27 @@ entry:
 $FLUSH
   %place = getelementptr i64, ptr @seen, i64 %tid
   %seen0 = load i64, ptr %place
+  %bound = load i64, ptr @bound
+  %mine.place = getelementptr i64, ptr @cores, i64 %tid
+  %core = load i64, ptr %mine.place
+  %one = icmp sge i64 %core, 0
+  %bind = icmp ne i64 %bound, 0
+  %binds = and i1 %one, %bind
+  br i1 %binds, label %settle.down, label %ready
+settle.down:
+  %cpus = alloca [16 x i64]
+  call void @llvm.memset.p0.i64(ptr %cpus, i8 0, i64 128, i1 false)
+  %word = lshr i64 %core, 6
+  %bit = and i64 %core, 63
+  %mask = shl i64 1, %bit
+  %slot.of = getelementptr i64, ptr %cpus, i64 %word
+  store i64 %mask, ptr %slot.of
+  %b = call i64 (i64, ...) @syscall(i64 $AFFINITY, i64 0, i64 128, ptr %cpus)
+  br label %ready
+ready:
   br label %outer
 outer:
-  %last = phi i64 [ %seen0, %entry ], [ %g, %next ]
+  %last = phi i64 [ %seen0, %ready ], [ %g, %next ]
   br label %spin
 spin:
   %n = phi i64 [ 0, %outer ], [ %n1, %again ], [ 0, %sleep ]
@@ -536,6 +563,13 @@ $RESTORE
   ret void
 }
 
+; binds the workers that are hired from now on: cores has 64 numbers, the first is not used
+define void @jumar_bind(ptr %cores) nounwind {
+  call void @llvm.memcpy.p0.p0.i64(ptr @cores, ptr %cores, i64 512, i1 false)
+  store i64 1, ptr @bound
+  ret void
+}
+
 ; in the child of a fork: the workers did not come along
 define void @jumar_reset() nounwind {
   store i64 0, ptr @gen
@@ -622,6 +656,10 @@ def _make() -> Pool:
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(found["jumar_run"])
     now = ctypes.CFUNCTYPE(ctypes.c_int64)(found["jumar_now"])
     reset = ctypes.CFUNCTYPE(None)(found["jumar_reset"])
+    if config("pin") and hasattr(os, "sched_getaffinity"):
+        cores = [core if core < 1024 else -1 for core in sorted(os.sched_getaffinity(0))][:MAX_THREADS]
+        table = (ctypes.c_int64 * MAX_THREADS)(*cores, *(-1,) * (MAX_THREADS - len(cores)))
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(found["jumar_bind"])(table)
     os.register_at_fork(after_in_child=reset)
     return Pool(run, now, code)
 
