@@ -1,7 +1,7 @@
 """First convolutions: an image of few channels that lies in planes, read where it is.
 
-In: a group (root.py) around a Conv of a transposed image [n, channels, height, width].  Out: one task: neither the transpose nor a border in
-memory is needed.  A chunk is a block of output rows: it copies the rows of the planes that it reads, with their padding, into scratch, in
+In: a group (root.py) around a Conv of a transposed image [n, channels, height, width], or of one channel.  Out: one task, and one that packs
+filters that are not constant: neither the transpose nor a border in memory is needed.  A chunk is a block of output rows: it copies the rows of the planes that it reads, with their padding, into scratch, in
 L1; then tiles of neighbouring outputs of a row stay in registers over all channels and taps, as in narrow.py.  Each number of the image is
 spread over the lanes of as many filters.
 """
@@ -20,13 +20,13 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.conv import Geometry
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.filters import forward, packed_filters
 from jumar.operators.cpu.matmul import place_table, writing_task
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.cpu.narrow import narrow_tile, write_tile
-from jumar.operators.cpu.packing import pack_panels
 from jumar.operators.cpu.root import RootGroup
 from jumar.operators.movement import Transpose
-from jumar.operators.schedule import Lowered, Packed, Place, TaskArg
+from jumar.operators.schedule import Lowered, Place, Task, TaskArg
 
 MOST_CHANNELS = 4
 CHUNK_FLOPS = 400_000
@@ -51,13 +51,18 @@ def in_planes(node: Node) -> Node | None:
 def lower_planes(group: RootGroup, g: Geometry, target: Target) -> Lowered | None:
     """The task of a first convolution; None where it is none."""
     x, w = group.root.inputs
-    source = in_planes(group.outer.get(x, x))
+    planes = in_planes(group.outer.get(x, x))
     dtype = accumulator(group.root.dtype)
-    weights = group.array(w)
     padded = min(*g.low, *g.high) >= 0
-    if source is None or weights is None or x.dtype is not dtype or g.channels > MOST_CHANNELS or g.groups > 1 or not padded:
+    if x.dtype is not dtype or g.channels > MOST_CHANNELS or g.groups > 1 or not padded:
         return None
-    if set(g.dilations) != {1} or g.taps == 1 or g.filters > 128:
+    if len(g.spatial) != 2 or set(g.dilations) != {1} or g.taps == 1 or g.filters > 128:
+        return None
+    if planes is not None:
+        source: TaskArg = Place(planes)
+    elif g.channels == 1:  # one plane, whatever its order is called
+        source = group.place(x)
+    else:
         return None
     tile = narrow_tile(g.out[1], g.filters, dtype, target, cores=1)
     layout = group.layout(g.axes, tile.lanes)
@@ -72,13 +77,15 @@ def lower_planes(group: RootGroup, g: Geometry, target: Target) -> Lowered | Non
     full, rest = divmod(g.filters, tile.columns)
     kernel = planes_kernel(Planes(tile, layout.epilogue, g.strides[1], full > 0, rest > 0))
     zero = np.zeros(1, np.int64)
-    packed = pack_panels(weights.reshape(g.filters, -1).T, tile)
+    tasks: list[Task] = []
+    order = forward(1, g.filters, 1, g.channels * g.taps)  # plane by plane, as they lie in memory
+    weights = packed_filters(group.place(w), group.array(w), w.dtype, order, tile, tasks)
     head: tuple[TaskArg, ...] = (
-        Place(source), Packed(packed, "weights"), place_table(zero, zero, layout), g.channels, height, width, g.low[0], g.low[1], g.high[1],
+        source, weights, place_table(zero, zero, layout), g.channels, height, width, g.low[0], g.low[1], g.high[1],
         g.strides[0], taps, run, rows, columns, g.filters, block, blocks, held, pitch,
     )  # fmt: skip
     scratch = (g.channels * held * pitch + tile.rows * g.strides[1]) * dtype.nbytes
-    return Lowered((writing_task(group, layout, kernel, head, g.n * blocks, scratch),))
+    return Lowered((*tasks, writing_task(group, layout, kernel, head, g.n * blocks, scratch)))
 
 
 @cache
