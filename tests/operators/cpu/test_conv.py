@@ -245,6 +245,20 @@ def test_first_convolution_reads_planes(channels: int, filters: int, kernel: Any
     close(exact(op, np.moveaxis(x, 1, -1), w, bias), run_node(node, {planes: x}, found), 3e-6)
 
 
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "haswell", "skylake-avx512"])
+@pytest.mark.parametrize("channels, in_planes", [(1, False), (1, True), (3, True)])
+def test_planes_with_filters_that_are_computed(channels: int, in_planes: bool, cpu: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w = random(rng, 3, channels, 12, 19), random(rng, 6, channels, 5, 4)
+    rows = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    image, filters = param("x", type_of(x if in_planes else rows)), param("w", type_of(w))
+    op = Conv((1, 1), (2, 0), (1, 3), (1, 1), channels_last=True)
+    node = op(Transpose((0, 2, 3, 1))(image) if in_planes else image, filters)
+    found = lower_contraction(node, named(cpu))
+    assert found and [t.kernel.name for t in found.tasks] == ["pack_filters", "planes"]
+    close(exact(op, rows, w), run_node(node, {image: x if in_planes else rows, filters: w}, found), 3e-6)
+
+
 def test_a_transpose_that_nobody_reads_is_not_computed() -> None:
     rng = np.random.default_rng(0)
     x, w = random(rng, 1, 3, 12, 12), random(rng, 16, 3, 3, 3)

@@ -11,8 +11,10 @@ from tests.operators.cpu.nodes import check_fused, close, random, run_node
 
 from jumar.base import Array, type_of
 from jumar.device import host
+from jumar.device.cpu import named
 from jumar.ir import Op, constant, param
 from jumar.operators import Add, Conv, ConvGradInput, ConvGradWeight, Greater, Mul, Select
+from jumar.operators.cpu.contraction import lower_contraction
 from jumar.operators.cpu.conv_grad_weight import lower_weight_gradient
 
 
@@ -62,6 +64,28 @@ def test_gradient_of_the_input_of_many_shapes(
     x, w, y = sizes(n, c, k, groups, spatial, kernel, conv)
     op = ConvGradInput(x, strides, low, high, dilations, groups, channels_last=True)
     check(op, random(rng, *y), random(rng, *w), fixed=c % 2 == 0)
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "haswell", "skylake-avx512"])
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize(
+    "n, c, k, spatial, kernel, low, high",
+    [(3, 6, 16, (14, 14), (5, 5), (0, 0), (0, 0)), (1, 1, 9, (70, 20), (3, 3), (1, 2), (0, 1)), (2, 2, 16, (9, 11), (4, 7), (3, 0), (2, 6))],
+)
+def test_gradient_of_an_input_of_few_channels(
+    n: int, c: int, k: int, spatial: Any, kernel: Any, low: Any, high: Any, fixed: bool, cpu: str
+) -> None:
+    rng = np.random.default_rng(0)
+    conv = Conv((1, 1), low, high, (1, 1), channels_last=True)
+    x, w, y = sizes(n, c, k, 1, spatial, kernel, conv)
+    op = ConvGradInput(x, (1, 1), low, high, (1, 1), channels_last=True)
+    dy, filters, scale, more = random(rng, *y), random(rng, *w), random(rng, c), random(rng, *x)
+    first, second = param("dy", type_of(dy)), constant(filters) if fixed else param("w", type_of(filters))
+    node = op(first, second)
+    found = lower_contraction(node, named(cpu))
+    assert found and [t.kernel.name for t in found.tasks] == ["collect", "few_channels"][fixed:]
+    close(exact(op, dy, filters), run_node(node, {first: dy, second: filters}, found), 2e-5)
+    check_fused(lambda dy, w, s, m: Add()(Mul()(op(dy, w), s), m), dy, filters, scale, more, tolerance=2e-5)
 
 
 @pytest.mark.parametrize(

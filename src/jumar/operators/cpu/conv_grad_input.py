@@ -22,6 +22,7 @@ from jumar.operators.contraction import accumulator
 from jumar.operators.conv_grad import ConvGradInput
 from jumar.operators.cpu.blocking import choose_blocks
 from jumar.operators.cpu.conv import Geometry, lower_conv, window_tasks
+from jumar.operators.cpu.conv_grad_few import lower_few_channels
 from jumar.operators.cpu.depthwise import depthwise_tasks, lower_depthwise
 from jumar.operators.cpu.epilogue import FIXED, LINEAR, PERIODIC, Layout, Spot, Strides
 from jumar.operators.cpu.filters import Filters, backward
@@ -62,6 +63,8 @@ def lower_input_gradient(group: RootGroup, target: Target) -> Lowered | None:
     if all(s == 1 for s in op.strides):
         taps = range(g.taps - 1, -1, -1)
         if g.depthwise and (found := lower_depthwise(group, g, x, taps, target)):
+            return found
+        if found := lower_few_channels(group, g, x, target):
             return found
         filters = backward(g.groups, g.inner, g.filters_each, g.taps, taps)
         return lower_winograd(group, g, x, filters, target) or lower_conv(group, g, x, filters, target)

@@ -79,7 +79,7 @@ def narrow_kernel(shape: Narrow) -> Kernel:
         b = k.offset(w0, column * depth)
         with k.loop(start, end, tile.rows) as row:
             a = [k.offset(x0, k.minimum(row + i, end - 1) * pitch) for i in range(tile.rows)]
-            sums = _sums(k, tile, a, b, depth)
+            sums = tile_sums(k, tile, a, b, depth, tile.columns)
             parts = [
                 out.columns(
                     lambda i: k.load(places, 2 + i), column + j * lanes, None if width is None else width - j * lanes, lanes, ahead=False
@@ -117,15 +117,15 @@ def write_tile(
                 part.write(row + i, value)
 
 
-def _sums(k: Builder, tile: Tile, a: list[Value], b: Value, depth: Value) -> list[list[Value]]:
-    """The sums of products of one tile, in registers."""
+def tile_sums(k: Builder, tile: Tile, a: list[Value], b: Value, depth: Value, pitch: Value | int) -> list[list[Value]]:
+    """The sums of products of one tile, in registers.   pitch: elements from one line of `b` to the next."""
     zero = k.const(0, tile.dtype, tile.lanes)
     sums = [[k.var(zero) for _ in range(tile.vectors)] for _ in range(tile.rows)]
 
     def step(at: Value, count: int) -> None:
         held = [[v.get() for v in row] for row in sums]
         for u in range(count):
-            vectors = [k.load(b, (at + u) * tile.columns + j * tile.lanes, tile.lanes) for j in range(tile.vectors)]
+            vectors = [k.load(b, (at + u) * pitch + j * tile.lanes, tile.lanes) for j in range(tile.vectors)]
             for i, row in enumerate(held):
                 spread = k.splat(k.load(a[i], at + u), tile.lanes)
                 row[:] = [k.fma(spread, vector, value) for vector, value in zip(vectors, row, strict=True)]

@@ -1,9 +1,9 @@
 """First convolutions: an image of few channels that lies in planes, read where it is.
 
 In: a group (root.py) around a Conv of a transposed image [n, channels, height, width], or of one channel.  Out: one task, and one that packs
-filters that are not constant: neither the transpose nor a border in memory is needed.  A chunk is a block of output rows: it copies the rows of the planes that it reads, with their padding, into scratch, in
-L1; then tiles of neighbouring outputs of a row stay in registers over all channels and taps, as in narrow.py.  Each number of the image is
-spread over the lanes of as many filters.
+filters that are not constant: neither the transpose nor a border in memory is needed.  A chunk is a block of output rows: it copies the rows
+of the planes that it reads, with their padding, into scratch, in L1; then tiles of neighbouring outputs of a row stay in registers over all
+channels and taps, as in narrow.py.  Each number of the image is spread over the lanes of as many filters.
 """
 
 from __future__ import annotations
