@@ -157,3 +157,9 @@ def test_a_reduction_after_a_product_with_one_column(reduce, columns):
     product = Mul()(MatMul()(x, w), constant(np.float32(0.35)))
     check(Graph("one_column", (x, w), (reduce(product),)))
     check(Graph("one_column_kept", (x, w), (reduce(product), product)))
+
+
+def test_a_product_with_one_column_and_a_scalar_bias():
+    x, w = param("x", f32t(3, 4)), constant(np.ones((4, 1), np.float32))
+    product = Add()(MatMul()(x, w), constant(np.float32(0.5)))
+    check(Graph("one_column_scalar", (x,), (Relu()(product),)))

@@ -57,7 +57,7 @@ def _product(node: Node) -> tuple[Node, Node, Node | None] | None:
             for y, bias in ((a, b), (b, a)):
                 match y:
                     case Node(op=MatMul(), inputs=(x, w)) if w.array is not None and w.rank >= 2 and y.type == node.type:
-                        if bias.array is not None and bias.type.size == node.shape[-1] == bias.shape[-1]:
+                        if bias.array is not None and bias.rank and bias.type.size == node.shape[-1] == bias.shape[-1]:
                             return x, w, bias
     return None
 
