@@ -19,11 +19,11 @@ from jumar.operators.contraction import accumulator
 from jumar.operators.cpu.attention_few import FEW, few_kernel
 from jumar.operators.cpu.attention_row import Block, softmax_row
 from jumar.operators.cpu.epilogue import Writer, modulo, quotient
-from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.matmul import micro_kernels, writing_task
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.prepare import convert_task, pack_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes
+from jumar.operators.cpu.tiles import cover, heights
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
 CAUSAL_TILES = 4  # tiles of rows in a block under a causal mask

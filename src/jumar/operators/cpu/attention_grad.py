@@ -19,11 +19,11 @@ from jumar.operators.attention_grad import AttentionGrad
 from jumar.operators.cpu.attention import PAD, mask_of
 from jumar.operators.cpu.attention_row import Scores, softmax_row
 from jumar.operators.cpu.expression import compute_dtype
-from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.matmul import micro_kernels
 from jumar.operators.cpu.microkernel import register_tile
 from jumar.operators.cpu.outer import outer_kernel
 from jumar.operators.cpu.prepare import pack_transposed
+from jumar.operators.cpu.tiles import cover, heights
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, schedule
 
 ROWS = 48  # of queries in a block: two of scores, beside the panels of k and v, fit L2 for some hundred keys

@@ -25,8 +25,39 @@ CHUNKS = 6  # that each core should have at least
 WHOLE, PART, HALF, UNDER_HALF = "whole", "part", "half", "under_half"  # the last panel of columns
 
 
+class Cut:
+    """The work of a contraction in chunks: blocks of rows x blocks of column panels x batches."""
+
+    rows: int
+    columns: int
+    row_block: int
+    panel_block: int
+    batches: int
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        raise NotImplementedError
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // self.width)
+
+    @property
+    def row_blocks(self) -> int:
+        return -(-self.rows // self.row_block)
+
+    @property
+    def panel_blocks(self) -> int:
+        return -(-self.panels // self.panel_block)
+
+    @property
+    def chunks(self) -> int:
+        return self.batches * self.row_blocks * self.panel_blocks
+
+
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Cut):
     """The cut of one contraction.   panels are columns of a tile; taps are those of a convolution's window, 1 for a matrix product."""
 
     rows: int
@@ -51,20 +82,8 @@ class Blocks:
         return HALF if 2 * rest == whole else UNDER_HALF
 
     @property
-    def panels(self) -> int:
-        return -(-self.columns // self.tile.columns)
-
-    @property
-    def row_blocks(self) -> int:
-        return -(-self.rows // self.row_block)
-
-    @property
-    def panel_blocks(self) -> int:
-        return -(-self.panels // self.panel_block)
-
-    @property
-    def chunks(self) -> int:
-        return self.batches * self.row_blocks * self.panel_blocks
+    def width(self) -> int:
+        return self.tile.columns
 
     @property
     def single(self) -> bool:

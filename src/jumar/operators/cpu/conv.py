@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
-from jumar.base import Array, DType
+from jumar.base import Array
 from jumar.device import Target
 from jumar.ir import Node
-from jumar.kernel import Builder, Kernel
 from jumar.operators.contraction import Conv, accumulator
 from jumar.operators.cpu.blocking import choose_blocks
 from jumar.operators.cpu.epilogue import Axes, Layout
@@ -27,9 +25,9 @@ from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.narrow import DEEPEST, narrow_task, narrow_tile
-from jumar.operators.cpu.prepare import convert_task, root_zero
+from jumar.operators.cpu.prepare import border_task, convert_task, root_zero
 from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
-from jumar.operators.schedule import Lowered, Packed, Task, TaskArg, Temp, TempPlace
+from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 from jumar.operators.windows import split_channels
 
 PADDING = -(1 << 40)  # in a table: so low that no sum with it can be a place in memory
@@ -80,6 +78,15 @@ class Geometry:
     @property
     def depthwise(self) -> bool:
         return self.inner == 1 and self.filters_each == 1 and self.groups > 1
+
+    @property
+    def bordered(self) -> tuple[int, tuple[int, int, int]]:
+        """Rows of the last dimension, and elements before, of and after each."""
+        return self.n * math.prod(self.spatial[:-1]), (
+            self.low[-1] * self.channels,
+            self.spatial[-1] * self.channels,
+            self.high[-1] * self.channels,
+        )
 
     @property
     def axes(self) -> Axes:
@@ -144,7 +151,7 @@ def window_tasks(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, la
     runs = g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1
     if runs and g.images == 1 and min(g.low[-1], g.high[-1]) >= 0:
         if g.low[-1] or g.high[-1]:
-            task, x = border_task(x, g, tile)
+            task, x = border_task(x, tile.dtype, tile.lanes, *g.bordered)
             tasks.append(task)
         windows = runs_of(g)
     blocks = choose_blocks(g.rows, g.filters_each, windows.inner, windows.taps, tile, target, batches)
@@ -195,35 +202,3 @@ def runs_of(g: Geometry) -> Geometry:
     return replace(
         g, spatial=(*g.spatial[:-1], width), channels=channels, kernel=(*g.kernel[:-1], 1), low=(*g.low[:-1], 0), high=(*g.high[:-1], 0)
     )  # fmt: skip
-
-
-@cache
-def border_kernel(dtype: DType, lanes: int) -> Kernel:
-    """Rows of `size` elements with zeros before and after: y[r] = [0] * low + x[r] + [0] * high; a chunk is a block of rows."""
-    k = Builder("border")
-    x, y = k.pointer("x", dtype), k.pointer("y", dtype)
-    rows, size, low, high, block = (k.integer(name) for name in ("rows", "size", "low", "high", "block"))
-    first = k.chunk * block
-    whole = size - (size & (lanes - 1))
-    zero = k.const(0, dtype)
-    with k.loop(first, k.minimum(first + block, rows)) as row:
-        source, result = k.offset(x, row * size), k.offset(y, row * (size + low + high))
-        with k.loop(0, low) as i:
-            k.store(zero, result, i)
-        with k.loop(0, whole, lanes) as i:
-            k.store(k.load(source, i, lanes), result, low + i)
-        with k.loop(whole, size) as i:
-            k.store(k.load(source, i), result, low + i)
-        with k.loop(0, high) as i:
-            k.store(zero, result, low + size + i)
-    return k.finish()
-
-
-def border_task(x: TaskArg, g: Geometry, tile: Tile) -> tuple[Task, TempPlace]:
-    """x with the zeros of its border in the last dimension, in a temporary."""
-    rows = g.n * math.prod(g.spatial[:-1])
-    low, size, high = (width * g.channels for width in (g.low[-1], g.spatial[-1], g.high[-1]))
-    nbytes = rows * (low + size + high) * tile.dtype.nbytes
-    temp, block = TempPlace(Temp(nbytes, "bordered")), max(1, 16384 // max(1, size))
-    args = (x, temp, rows, size, low, high, block)
-    return Task(border_kernel(tile.dtype, tile.lanes), args, (1,), -(-rows // block), nbytes=2 * nbytes, label="border"), temp

@@ -25,12 +25,12 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.contraction import accumulator
 from jumar.operators.conv_grad import ConvGradWeight
 from jumar.operators.cpu.blocking import CHUNKS, LEAST_FLOPS
-from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, border_task, runs_of, window_tables
+from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, runs_of, window_tables
 from jumar.operators.cpu.depthwise_grad import depthwise_weight_tasks
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.outer import outer_kernel
-from jumar.operators.cpu.prepare import convert_task, transpose_block
+from jumar.operators.cpu.prepare import border_task, convert_task, transpose_block
 from jumar.operators.cpu.winograd import tile_count
 from jumar.operators.cpu.winograd_grad import choose_gradient, position_pitch, transform_tasks, weight_task
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace
@@ -76,7 +76,7 @@ def lower_weight_gradient(node: Node, target: Target, winograd: int = 0) -> Lowe
     w, at = g, places[0]
     if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
         if g.low[-1] or g.high[-1]:
-            task, at = border_task(at, g, tile)
+            task, at = border_task(at, tile.dtype, tile.lanes, *g.bordered)
             tasks.append(task)
         w = runs_of(g)
     cut = choose_cut(w, tile, target)

@@ -10,7 +10,6 @@ until the last block of k; then the epilogue takes them to memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,6 +18,7 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.blocking import HALF, UNDER_HALF, WHOLE
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
 from jumar.operators.cpu.microkernel import Tile
+from jumar.operators.cpu.tiles import cover, strided_rows, tile_at, window_rows
 
 # numbers of a chunk's work, in the order of the arguments (see `Blocks` in blocking.py)
 SIZES = (
@@ -58,7 +58,7 @@ def contraction_kernel(shape: Shape) -> Kernel:
     narrow = (k.function_pointer("half_full"), k.function_pointer("half_small")) if shape.half else micro
     x, w, places = k.pointer("x", tile.dtype), k.pointer("w", tile.dtype), k.pointer("places", i64)
     n = {name: k.integer(name) for name in SIZES}
-    find = (_window_rows if shape.windows else _strided_rows)(k, x, tile, n)
+    find = window_rows(k, x, tile, n["taps"]) if shape.windows else strided_rows(k, x, tile)
     out = Writer(k, shape.epilogue)
     scratch = k.thread_scratch("scratch", 0, tile.dtype)
 
@@ -97,31 +97,16 @@ def contraction_kernel(shape: Shape) -> Kernel:
             starts = out.starts(lambda i: k.load(place, 2 + i), panel * columns)
             chosen = tuple(k.select(panel + 1 == panels, b, a) for a, b in zip(micro, narrow, strict=True)) if shape.half else micro
             with k.loop(0, fulls + smalls) as t:
-                low = t < fulls
-                height = k.select(low, k.index(tile.rows), k.index(tile.small))
-                row = t * tile.rows - k.maximum(t - fulls, 0) * (tile.rows - tile.small)
+                full, row, height = tile_at(k, t, fulls, tile)
                 pointers = k.offset(table, row * n["taps"] + tap * height)
                 held = k.offset(c, row * n["row_sums"])
-                k.call(k.select(low, chosen[0], chosen[1]), pointers, taps, start, depth, b, held, columns, add, k.offset(ahead, share * t))
+                k.call(
+                    k.select(full, chosen[0], chosen[1]), pointers, taps, start, depth, b, held, columns, add, k.offset(ahead, share * t)
+                )
                 # tile by tile, so that its lines of memory come and go while the next tile is computed
                 with k.when(done):
                     _finish(k, shape, out, starts, first_row + row, k.minimum(height, rows - row), n["columns"] - panel * columns, held)
     return k.finish()
-
-
-def cover(k: Builder, rows: Value, tile: Tile) -> tuple[Value, Value]:
-    """How many full and how many small tiles cover `rows` (`Tile.covered` says how many rows that are).
-
-    A small tile takes as long as a tile of fewer rows would: it has just enough sums to hide the latency of its fmas.
-    """
-    tiles = quotient(k, rows + (tile.rows - 1), k.index(tile.rows))
-    smalls = k.minimum(tiles, (tiles * tile.rows - rows) >> 1)
-    return tiles - smalls, smalls
-
-
-def heights(k: Builder, tile: Tile, fulls: Value, smalls: Value) -> tuple[tuple[int, Value, Value], tuple[int, Value, Value]]:
-    """(rows, first row, how many) of the full and of the small tiles."""
-    return (tile.rows, k.index(0), fulls), (tile.small, fulls * tile.rows, smalls)
 
 
 def _finish(k: Builder, shape: Shape, out: Writer, starts: list[Value], first_row: Value, rows: Value, columns: Value, c: Value) -> None:
@@ -144,50 +129,3 @@ def _finish(k: Builder, shape: Shape, out: Writer, starts: list[Value], first_ro
             panel(whole // 2, None)
         else:
             panel(whole // 2 if shape.last == UNDER_HALF else whole, columns)
-
-
-Find = Callable[[Value, Value, Value, Value, Value, Value], None]
-
-
-def _tiles(k: Builder, tile: Tile, rows: Value, fulls: Value, smalls: Value, visit: Callable[[Value, Value, Value, int], None]) -> None:
-    """visit(first row of the tile, row with the excess ones clamped, index in the tile, height) for every row of every tile."""
-    for height, base, count in heights(k, tile, fulls, smalls):
-        with k.loop(0, count) as t:
-            first = base + t * height
-            with k.loop(0, height) as i:
-                visit(first, k.minimum(first + i, rows - 1), i, height)
-
-
-def _strided_rows(k: Builder, x: Value, tile: Tile, n: dict[str, Value]) -> Find:
-    pitch = k.integer("pitch")
-
-    def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
-        start = k.offset(x, offset + first_row * pitch)
-        _tiles(k, tile, rows, fulls, smalls, lambda first, row, i, _: k.store_pointer(k.offset(start, row * pitch), table, first + i))
-
-    return find
-
-
-def _window_rows(k: Builder, x: Value, tile: Tile, n: dict[str, Value]) -> Find:
-    """Row m is the window at outer position m // inner, inner position m % inner; a negative sum of the tables' entries is padding."""
-    zeros, outer_table, inner_table = k.pointer("zeros", x.dtype), k.pointer("outer_table", i64), k.pointer("inner_table", i64)
-    inner, outer_taps, inner_taps = k.integer("inner"), k.integer("outer_taps"), k.integer("inner_taps")
-
-    def find(offset: Value, first_row: Value, rows: Value, fulls: Value, smalls: Value, table: Value) -> None:
-        start = k.offset(x, offset)
-
-        def visit(first: Value, row: Value, i: Value, height: int) -> None:
-            m = first_row + row
-            outer_row = k.offset(outer_table, quotient(k, m, inner) * outer_taps)
-            inner_row = k.offset(inner_table, modulo(k, m, inner) * inner_taps)
-            where = first * n["taps"] + i
-            with k.loop(0, outer_taps) as u:
-                above = k.load(outer_row, u)
-                with k.loop(0, inner_taps) as v:
-                    at = above + k.load(inner_row, v)
-                    pointer = k.select(at < 0, zeros, k.offset(start, at))
-                    k.store_pointer(pointer, table, where + (u * inner_taps + v) * height)
-
-        _tiles(k, tile, rows, fulls, smalls, visit)
-
-    return find

@@ -6,7 +6,6 @@ type (or filters that are computed), which go by 32-bit integers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,9 +18,10 @@ from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, runs_of, window_tab
 from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.filters import Filters
 from jumar.operators.cpu.integer_gemm import ByteBlocks, ByteShape, byte_blocks, byte_kernel, panel_nbytes
-from jumar.operators.cpu.integer_microkernel import SHORT, STEP, ByteTile, byte_micro_kernel, byte_tile
-from jumar.operators.cpu.integer_packing import are_narrow, bordered_task, pack_bytes, pack_bytes_task
+from jumar.operators.cpu.integer_microkernel import STEP, ByteTile, byte_micro_kernel, byte_tile
+from jumar.operators.cpu.integer_packing import are_narrow, pack_bytes, pack_bytes_task
 from jumar.operators.cpu.matmul import place_table, product_of, writing_task
+from jumar.operators.cpu.prepare import border_task
 from jumar.operators.cpu.root import RootGroup, turned
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -66,7 +66,7 @@ def lower_byte_product(group: RootGroup, target: Target) -> Lowered | None:
     tasks: list[Task] = []
     place: TaskArg = group.place(x)
     if p.depth % STEP:  # the last step of the last row reads behind it
-        task, place = bordered_task(place, x.dtype, 1, x.type.size, 0, 0, 0, target.lanes(x.dtype))
+        task, place = border_task(place, x.dtype, target.lanes(x.dtype), 1, (0, x.type.size, 0), behind=STEP)
         tasks.append(task)
     panels: TaskArg
     if known is not None:
@@ -104,9 +104,9 @@ def lower_byte_conv(group: RootGroup, g: Geometry, filters: Filters, target: Tar
     tasks: list[Task] = []
     place: TaskArg = group.place(x)
     if runs or windows.inner % STEP:
-        rows = g.n * math.prod(g.spatial[:-1])
-        low, high = (g.low[-1] * g.channels, g.high[-1] * g.channels) if runs else (0, 0)
-        task, place = bordered_task(place, x.dtype, rows, g.spatial[-1] * g.channels, low, high, zero, target.lanes(x.dtype))
+        rows, (low, size, high) = g.bordered
+        sizes = (low, size, high) if runs else (0, size, 0)
+        task, place = border_task(place, x.dtype, target.lanes(x.dtype), rows, sizes, zero, behind=STEP)
         tasks.append(task)
     each = np.arange(g.groups, dtype=np.int64)
     panels = -(-g.filters_each // tile.columns)
@@ -140,5 +140,5 @@ def _task(
     tile = blocks.tile
     masks = target.has("avx512bw")
     shape = ByteShape(tile, layout.epilogue, windows, blocks.columns % tile.columns > 0, masks)
-    head = (byte_micro_kernel(tile), byte_micro_kernel(tile.with_rows(SHORT)), x, w, places, *blocks.args, *find)
+    head = (byte_micro_kernel(tile), byte_micro_kernel(tile.with_rows(tile.small)), x, w, places, *blocks.args, *find)
     return writing_task(group, layout, byte_kernel(shape), head, blocks.chunks, blocks.scratch_nbytes)

@@ -17,14 +17,15 @@ from functools import cache
 from jumar.base import DType, i8, i32, i64, u8
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value, Variable
+from jumar.operators.cpu.tiles import RowTile
 
 STEP = 4  # k that one instruction sums
 UNROLL = 2  # steps in one block
-TALL, SHORT = 6, 4  # rows of the two tiles that cover any number of rows
+ROWS = 6  # of a tile
 
 
 @dataclass(frozen=True)
-class ByteTile:
+class ByteTile(RowTile):
     """A register tile: `rows` x `vectors` vectors of `lanes` sums.
 
     x: the type of A's codes.  flip: their top bit is turned on the way, which makes u8 of i8 (128 more) and i8 of u8 (128 less): what
@@ -81,7 +82,7 @@ def byte_tile(target: Target, x: DType, columns: int, narrow: bool) -> ByteTile:
     widths = (4, 2, 1) if target.vector_registers >= 32 else (2, 1)
     cost = {4: 1.0, 2: 1.1, 1: 1.4} if target.vector_registers >= 32 else {2: 1.0, 1: 1.3}
     vectors = min(widths, key=lambda v: (-(-columns // (v * lanes)) * v * cost[v], -v))
-    return ByteTile(TALL, vectors, lanes, x, flip, narrow, 2 if vectors == 1 else 1)
+    return ByteTile(ROWS, vectors, lanes, x, flip, narrow, 2 if vectors == 1 else 1)
 
 
 @cache

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from jumar.base import Array, DType, i8, i32, i64
+from jumar.base import Array, i8, i32, i64
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.integer_gemm import panel_nbytes
@@ -118,33 +118,3 @@ def pack_bytes_task(
     args = (w, temp, Packed(places, "places"), depth, width, pitch, panels, tile.moved(x_zero))
     nbytes = len(places) * depth * width + size
     return Task(pack_bytes_kernel(tile, transposed), args, (1,), len(places) * panels, nbytes=nbytes, label="pack"), temp
-
-
-@cache
-def copy_kernel(dtype: DType, lanes: int) -> Kernel:
-    """Rows of `size` elements with `low` before and `high` after them that hold `value`; a chunk is a block of rows."""
-    k = Builder("border_bytes")
-    x, y = k.pointer("x", dtype), k.pointer("y", dtype)
-    rows, size, low, high, block, value = (k.integer(name) for name in ("rows", "size", "low", "high", "block", "value"))
-    first = k.chunk * block
-    whole = size - (size & (lanes - 1))
-    code = k.convert(value, dtype)
-    with k.loop(first, k.minimum(first + block, rows)) as row:
-        source, result = k.offset(x, row * size), k.offset(y, row * (size + low + high))
-        with k.loop(0, low) as i:
-            k.store(code, result, i)
-        with k.loop(0, whole, lanes) as i:
-            k.store(k.load(source, i, lanes), result, low + i)
-        with k.loop(whole, size) as i:
-            k.store(k.load(source, i), result, low + i)
-        with k.loop(0, high) as i:
-            k.store(code, result, low + size + i)
-    return k.finish()
-
-
-def bordered_task(x: TaskArg, dtype: DType, rows: int, size: int, low: int, high: int, value: int, lanes: int) -> tuple[Task, TempPlace]:
-    """Rows of x with their border in a temporary, behind which a whole step can be read."""
-    nbytes = rows * (low + size + high)
-    temp, block = TempPlace(Temp(nbytes + STEP, "bordered")), max(1, 16384 // max(1, size))
-    args = (x, temp, rows, size, low, high, block, value)
-    return Task(copy_kernel(dtype, lanes), args, (1,), -(-rows // block), nbytes=2 * nbytes, label="border"), temp

@@ -14,12 +14,13 @@ from functools import cache
 from jumar.base import DType, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value, Variable
+from jumar.operators.cpu.tiles import RowTile
 
 UNROLL = 4  # steps of k in one block: enough to hide the loop, few enough that each broadcast stays next to its use
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(RowTile):
     """A register tile: `rows` x `vectors` vectors of `lanes`.
 
     splits: sums over k kept apart, to hide the latency of few rows.  stride: vectors from one k to the next in a panel, where that is
@@ -37,21 +38,6 @@ class Tile:
     def columns(self) -> int:
         """Width of a packed panel of B."""
         return (self.stride or self.vectors) * self.lanes
-
-    @property
-    def small(self) -> int:
-        """Rows of the lower tile that, next to this one, covers any number of rows (`covered`)."""
-        return self.rows - 2
-
-    def covered(self, rows: int) -> int:
-        """Rows of the fewest tiles of this height and of the lower one that have `rows`: mostly the same, one more where it is odd.
-
-        >>> from jumar.base import f32
-        >>> [Tile(6, 2, 8, f32).covered(n) for n in (1, 5, 6, 7, 49)], [Tile(8, 2, 16, f32).covered(n) for n in (1, 8, 9, 12, 49)]
-        ([4, 6, 6, 8, 50], [6, 8, 12, 12, 50])
-        """
-        tiles = -(-rows // self.rows)
-        return tiles * self.rows - 2 * min(tiles, (tiles * self.rows - rows) // 2)
 
     def with_rows(self, rows: int, splits: int = 1) -> Tile:
         """As wide, with other rows."""

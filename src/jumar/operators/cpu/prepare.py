@@ -55,6 +55,39 @@ def convert_task(x: TaskArg, source: DType, result: DType, size: int, lanes: int
 
 
 @cache
+def border_kernel(dtype: DType, lanes: int) -> Kernel:
+    """Rows of `size` elements with a border: y[r] = [value] * low + x[r] + [value] * high; a chunk is a block of rows."""
+    k = Builder(f"border_{dtype}")
+    x, y = k.pointer("x", dtype), k.pointer("y", dtype)
+    rows, size, low, high, block, value = (k.integer(name) for name in ("rows", "size", "low", "high", "block", "value"))
+    first = k.chunk * block
+    whole = size - (size & (lanes - 1))
+    border = k.convert(value, dtype)
+    with k.loop(first, k.minimum(first + block, rows)) as row:
+        source, result = k.offset(x, row * size), k.offset(y, row * (size + low + high))
+        with k.loop(0, low) as i:
+            k.store(border, result, i)
+        with k.loop(0, whole, lanes) as i:
+            k.store(k.load(source, i, lanes), result, low + i)
+        with k.loop(whole, size) as i:
+            k.store(k.load(source, i), result, low + i)
+        with k.loop(0, high) as i:
+            k.store(border, result, low + size + i)
+    return k.finish()
+
+
+def border_task(
+    x: TaskArg, dtype: DType, lanes: int, rows: int, sizes: tuple[int, int, int], value: int = 0, behind: int = 0
+) -> tuple[Task, TempPlace]:
+    """Rows of x with their border in a temporary.   sizes: elements before, of and after a row; behind: bytes that may be read after the last."""
+    low, size, high = sizes
+    nbytes = rows * sum(sizes) * dtype.nbytes
+    temp, block = TempPlace(Temp(nbytes + behind, "bordered")), max(1, 16384 // max(1, size))
+    args = (x, temp, rows, size, low, high, block, value)
+    return Task(border_kernel(dtype, lanes), args, (1,), -(-rows // block), nbytes=2 * nbytes, label="border"), temp
+
+
+@cache
 def pack_kernel(source: DType, tile: Tile, transposed: bool) -> Kernel:
     """Panels of a matrix [k, n] in memory: rows `pitch` apart, or, transposed, columns `pitch` apart."""
     columns = tile.columns

@@ -16,8 +16,8 @@ from jumar.base import i32, i64
 from jumar.kernel import Builder, Kernel, Value, math
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype, load, store
-from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.recurrent_kernel import EXCESS, NEAR, Cell, activated, clipped
+from jumar.operators.cpu.tiles import cover, heights
 from jumar.operators.recurrent import Activation
 
 # begin, end: rounds; gates: gates * hidden; padded: hidden units in whole panels, of which the memory of a row has as many

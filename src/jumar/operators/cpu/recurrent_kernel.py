@@ -18,8 +18,8 @@ from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.activation import Elu, HardSigmoid, LeakyRelu, Softplus, Softsign, ThresholdedRelu
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.expression import compute_dtype, load, store
-from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.microkernel import Tile
+from jumar.operators.cpu.tiles import cover, heights
 from jumar.operators.elementwise import Relu, Sigmoid, Tanh
 from jumar.operators.recurrent import Activation
 

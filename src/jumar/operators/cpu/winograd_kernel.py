@@ -16,8 +16,8 @@ from functools import cache
 from jumar.base import i64
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
-from jumar.operators.cpu.gemm import cover, heights
 from jumar.operators.cpu.microkernel import Tile
+from jumar.operators.cpu.tiles import cover, heights
 from jumar.operators.cpu.winograd_transform import Form, emit_square, filter_rows, input_rows, output_rows
 
 PAD = 16  # elements between positions in scratch: without them the streams of positions fall on a few sets of the cache
