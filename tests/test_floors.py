@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,37 @@ def test_runtime_imports_only_its_three_rooms_when_loaded() -> None:
     rooms, heavy = done.stdout.splitlines()
     assert set(rooms.split()) <= {"base", "device", "runtime", "version"}
     assert heavy == "False False"
+
+
+def test_a_model_from_the_cache_needs_neither_operators_nor_a_compiler(tmp_path: Path) -> None:
+    """What really gets imported when a model that is known is loaded and run: what is imported there is waited for at each start."""
+    path = tmp_path / "m.onnx"
+    make = (
+        "import sys, onnx, onnx.parser\n"
+        "text = '<ir_version: 9, opset_import: [\"\": 18]> g (float[4, 8] x, float[8, 3] w) => (float[4, 3] y) { a = MatMul(x, w) \\n y = Relu(a) }'\n"
+        "onnx.save(onnx.parser.parse_model(text), sys.argv[1])"
+    )
+    use = (
+        "import sys, numpy as np, jumar\n"
+        "y = jumar.load(sys.argv[1])(np.ones((4, 8), np.float32), np.ones((8, 3), np.float32))\n"
+        "assert y.shape == (4, 3) and (y == 8).all()\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('jumar.')))\n"
+        "print(*(m for m in ('llvmlite', 'onnx', 'ml_dtypes', 'google.protobuf', 'subprocess', 'logging') if m in sys.modules))"
+    )
+    environment = {**os.environ, "JUMAR_CACHE_DIR": str(tmp_path / "cache"), "JUMAR_CACHE": "1"}
+
+    def run(code: str) -> list[str]:
+        command = [sys.executable, "-c", code, str(path)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT.parent, env=environment).stdout.splitlines()
+
+    run(make)
+    fresh, kept = run(use), run(use)
+    assert "jumar.compiler" in fresh[0].split() and "jumar.operators" in fresh[0].split(), "the first load must have compiled it"
+    rooms = {m.split(".")[1] for m in kept[0].split()}
+    assert rooms <= {"base", "device", "runtime", "frontend", "version"}
+    front = {m for m in kept[0].split() if m.startswith("jumar.frontend.")}
+    assert not front & {"jumar.frontend.tensor", "jumar.frontend.engine", "jumar.frontend.importers.onnx.evaluator"}
+    assert kept[1] == ""
 
 
 def test_importing_jumar_is_quick_and_starts_nothing() -> None:

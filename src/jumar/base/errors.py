@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -111,5 +110,7 @@ def during(doing: str) -> Iterator[None]:
 
 def nearest(name: str, known: list[str] | tuple[str, ...] | set[str] | dict[str, object]) -> str:
     """`did you mean X?` for a misspelt name, or an empty text."""
+    from difflib import get_close_matches  # noqa: PLC0415  (only an error pays for it)
+
     close = get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(close)}?" if close else ""

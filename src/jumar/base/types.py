@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -37,7 +36,12 @@ class DType:
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type that holds such elements (narrow types live in `ml_dtypes`)."""
-        found: np.dtype[Any] = np.dtype(_NUMPY[self.name])
+        known = _NUMPY.get(self.name)
+        if known is None:
+            import ml_dtypes  # noqa: PLC0415  (5 ms: most models hold no narrow types)
+
+            known = getattr(ml_dtypes, _NARROW[self.name])
+        found: np.dtype[Any] = np.dtype(known)
         return found
 
     @property
@@ -66,13 +70,13 @@ def _declare(name: str, kind: str, bits: int) -> DType:
 
 DTYPES: dict[str, DType] = {}
 _NUMPY: dict[str, Any] = {
-    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-    "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "f8e5m2": ml_dtypes.float8_e5m2, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "f8e8m0": ml_dtypes.float8_e8m0fnu, "f4e2m1": ml_dtypes.float4_e2m1fn,
-    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "i4": ml_dtypes.int4, "i2": ml_dtypes.int2,
-    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "u4": ml_dtypes.uint4, "u2": ml_dtypes.uint2,
+    "f64": np.float64, "f32": np.float32, "f16": np.float16,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8,
     "bool": np.bool_, "c64": np.complex64, "c128": np.complex128, "str": np.object_,
+}  # fmt: skip
+_NARROW = {  # names in `ml_dtypes`
+    "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2", "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e8m0": "float8_e8m0fnu", "f4e2m1": "float4_e2m1fn", "i4": "int4", "i2": "int2", "u4": "uint4", "u2": "uint2",
 }  # fmt: skip
 
 f64, f32, f16, bf16 = (_declare(n, "f", b) for n, b in (("f64", 64), ("f32", 32), ("f16", 16), ("bf16", 16)))
@@ -86,7 +90,7 @@ bool_ = _declare("bool", "b", 8)
 c64, c128 = _declare("c64", "c", 64), _declare("c128", "c", 128)
 str_ = _declare("str", "s", 64)
 
-_FROM_NUMPY = {d.numpy: d for d in DTYPES.values()}
+_FROM_NUMPY = {DTYPES[name].numpy: DTYPES[name] for name in _NUMPY}
 # what a CPU or NPU kernel may hold in memory; the rest is computed on the host and said so
 NATIVE = frozenset({f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, bool_})
 
@@ -102,6 +106,8 @@ def dtype_of(value: npt.DTypeLike) -> DType:
     found = np.dtype(value)
     if found.kind in "USTO":
         return str_
+    if found.newbyteorder("=") not in _FROM_NUMPY and len(_FROM_NUMPY) < len(DTYPES):
+        _FROM_NUMPY.update({DTYPES[name].numpy: DTYPES[name] for name in _NARROW})
     if found.newbyteorder("=") not in _FROM_NUMPY:
         raise StackError(f"dtype: element type must be one of {', '.join(DTYPES)}, got {found}", code="dtype-unknown")
     return _FROM_NUMPY[found.newbyteorder("=")]

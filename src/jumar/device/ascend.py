@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +64,8 @@ def find_cann(root: Path = Path("/"), environment: Mapping[str, str] | None = No
 
     devices = tuple(str(p) for p in sorted((root / "dev").glob("davinci[0-9]*")))
     seen("/dev/davinci*", ", ".join(devices))
+    import shutil  # noqa: PLC0415  (3 ms, since it brings all compressions)
+
     npu_smi = shutil.which("npu-smi", path=env.get("PATH", "")) or ""
     usual = root / "usr/local/sbin/npu-smi"
     npu_smi = npu_smi or (str(usual) if usual.is_file() else "")

@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import os
 import platform
-import subprocess
 import sys
 from dataclasses import replace
 from functools import lru_cache
@@ -103,6 +102,8 @@ def _check_name(cpu: str, triple: str) -> None:
             return
         refused = True
     else:
+        import subprocess  # noqa: PLC0415  (4 ms: a named CPU that we do not know is rare)
+
         done = subprocess.run([sys.executable, "-c", _TRY, triple, cpu], capture_output=True, text=True, check=False)
         refused = done.returncode != 0 or "not a recognized processor" in done.stderr
     if refused:

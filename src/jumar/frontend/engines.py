@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from jumar.base import Array, ImportFault, choices_key, code_settings, config, nearest
 from jumar.device import Target, host
 from jumar.frontend.importers.onnx.plan import Executable, Interpreted
-from jumar.ir import Graph
 from jumar.runtime import Instance, Program, pieces
 from jumar.runtime import load as load_program
 
 if TYPE_CHECKING:
     from jumar.compiler import Compiled
+    from jumar.ir import Graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jumar.base import Array, ImportFault, TensorType, during, event, nearest
 from jumar.frontend.engines import ENGINES, Engine, Native, engine
 from jumar.frontend.feeds import bind, read_feed
-from jumar.frontend.importers.onnx.evaluator import Evaluator, check_supported
-from jumar.frontend.importers.onnx.file import OnnxFile, cut_weights, parse_model, read_model, read_path
-from jumar.frontend.importers.onnx.graph import OnnxGraph
+from jumar.frontend.importers.onnx.calls import Evaluator
+from jumar.frontend.importers.onnx.disk import read_path
 from jumar.frontend.importers.onnx.node import text_of
 from jumar.frontend.importers.onnx.plan import MAX_STAGES, Finish, HostCall, Interpreted, Segment, Stage, Straight, flatten
 from jumar.frontend.importers.onnx.port import Port
@@ -39,8 +38,12 @@ from jumar.frontend.store import (
     remember_face,
     remember_hash,
 )
-from jumar.ir import Graph
 from jumar.runtime import Program
+
+if TYPE_CHECKING:
+    from jumar.frontend.importers.onnx.file import OnnxFile
+    from jumar.frontend.importers.onnx.graph import OnnxGraph
+    from jumar.ir import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,10 @@ class Source:
     @cached_property
     def file(self) -> OnnxFile:
         """The model, read and checked; operators that are not supported are an error here."""
+        # 0.1 s, with rules and operators: a model whose calls are all in the cache is not read
+        from jumar.frontend.importers.onnx.evaluator import check_supported  # noqa: PLC0415
+        from jumar.frontend.importers.onnx.file import cut_weights, parse_model, read_model  # noqa: PLC0415
+
         raw = self.raw
         if self.path is not None and raw is None:
             raw = read_path(self.path)

@@ -15,20 +15,20 @@ import os
 import struct
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jumar.base import Array, ImportFault, StackError, Store, TensorType, code_version, config, dtype_of, parse_type
 from jumar.frontend.engines import Engine
-from jumar.frontend.importers.onnx.file import TensorReader
 from jumar.frontend.importers.onnx.plan import Branch, Finish, HostCall, Interpreted, RunOp, Segment, Slot, Stage, Step
 from jumar.frontend.importers.onnx.port import Port
-from jumar.ir import Data, Op, large_constants, parse_graph, parse_op, print_graph
 from jumar.runtime import allocate
+
+if TYPE_CHECKING:
+    from jumar.ir import Graph, Op
 
 CHUNK_NBYTES = 8 << 20
 SETTLED_S = 2.0
@@ -49,6 +49,8 @@ def content_hash(raw: bytes | memoryview) -> str:
     chunks = [memoryview(raw)[at : at + CHUNK_NBYTES] for at in range(0, len(raw), CHUNK_NBYTES)]
     if len(chunks) < 2:
         return digest(bytes(raw))
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (3 ms: most files are known by their times)
+
     with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 4)) as pool:
         return digest(*pool.map(lambda c: hashlib.blake2b(c, digest_size=20).digest(), chunks))
 
@@ -104,6 +106,8 @@ def remember_hash(path: str, hash_: str, before: tuple[int, ...]) -> None:
 
 def data_hashes(locations: Iterable[str], folder: Path | None) -> tuple[tuple[str, str], ...]:
     """(location, hash of the content) of external data in a folder; an ImportFault where the reader would refuse a place, an OSError where it is gone."""
+    from jumar.frontend.importers.onnx.file import TensorReader  # noqa: PLC0415  (7 ms: few models have external data)
+
     reader, found = TensorReader("model", folder), []
     for location in sorted(locations):
         path = os.fspath(reader.safe_path(location, "external data"))
@@ -190,6 +194,8 @@ class PlanStore:
             self.store.put_later(stage.key, *raw)
 
     def _write(self, stage: Stage) -> list[bytes | memoryview] | None:
+        from jumar.ir import Data, large_constants, print_graph  # noqa: PLC0415  (what is kept was compiled, so it is loaded by now)
+
         blobs: list[tuple[str, Any, list[bytes | memoryview]]] = []
         for step in stage.steps:
             match step:
@@ -222,14 +228,16 @@ class PlanStore:
         return parts
 
 
-def _graph(text: str) -> Any:
+def _graph(text: str) -> Graph:
     import jumar.operators  # noqa: F401, PLC0415  (the text names operators; most kept stages hold none)
+    from jumar.ir import parse_graph  # noqa: PLC0415  (see above)
 
     return parse_graph(text)
 
 
 def _op(text: str) -> Op:
     import jumar.operators  # noqa: F401, PLC0415  (see _graph)
+    from jumar.ir import parse_op  # noqa: PLC0415  (see _graph)
 
     return parse_op(text)
 

@@ -14,6 +14,7 @@ from tests.frontend.build import model
 
 import jumar
 from jumar.base import ImportFault, recording
+from jumar.frontend.importers.onnx import disk
 from jumar.frontend.importers.onnx import file as file_module
 
 PLAIN = "g (float[n] x) => (float[n] y) { a = Relu(x) \n y = Neg(a) }"
@@ -158,7 +159,7 @@ def test_texts_that_are_no_utf8_are_read_or_refused_wherever_they_stand(tmp_path
 def test_a_model_larger_than_memory_is_refused_with_the_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model(PLAIN).SerializeToString())
-    monkeypatch.setattr(file_module, "available_memory", lambda: 10)
+    monkeypatch.setattr(disk, "available_memory", lambda: 10)
     error = fault(path)
     assert error.code == "memory" and "GiB free" in error.what
 

@@ -1,6 +1,6 @@
-"""The evaluator: walks the nodes of an ONNX graph, gives each to its rule, and keeps what every call's types and values led to.
+"""The evaluator: walks the nodes of an ONNX graph and gives each to its rule.
 
-In: an `OnnxFile` and a compiler.  Out: `Evaluator`, a function from arrays to arrays; frontend/model.py calls it.
+In: an `OnnxGraph` and a `Walk`.  Out: a trace of it with the values of its outputs; calls.py asks for it where a call is new.
 
 A graph is evaluated in a `Scope`: names to values.  Sub-graphs see the scope around them, functions do not.  `rules/control.py` asks for
 `run_graph` (a sub-graph as part of this trace) or `Evaluator` again (a sub-graph as a function of its own, called on the host).
@@ -8,39 +8,22 @@ A graph is evaluated in a `Scope`: names to values.  Sub-graphs see the scope ar
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from jumar.base import Array, ImportFault, StackError, nearest, span, type_of
-from jumar.frontend.importers.onnx.file import available_memory
+from jumar.base import ImportFault, StackError, nearest
+from jumar.frontend.importers.onnx.calls import Evaluator
+from jumar.frontend.importers.onnx.disk import available_memory
 from jumar.frontend.importers.onnx.functions import check_node, function_of_schema, has_schema_function
 from jumar.frontend.importers.onnx.graph import MAX_DEPTH, OnnxGraph, read_function
 from jumar.frontend.importers.onnx.node import OnnxNode, text_of
-from jumar.frontend.importers.onnx.plan import (
-    Compile,
-    Finish,
-    Frame,
-    Interpreted,
-    Keeper,
-    Segment,
-    Slot,
-    Stage,
-    Straight,
-    Tree,
-    Walk,
-    flatten,
-)
+from jumar.frontend.importers.onnx.plan import Compile, Walk
 from jumar.frontend.importers.onnx.rule import RULES, Rule, find_rule
 from jumar.frontend.importers.onnx.texts import text_rule
 from jumar.frontend.importers.onnx.trace import NeedsValue, Trace
 from jumar.frontend.importers.onnx.value import Known, Traced, Value, leaves
-from jumar.ir import Graph, located
-
-TRACING = threading.RLock()  # one trace at a time: traces grow the tree of stages, and Python would not run two at once anyway
+from jumar.ir import located
 
 
 @dataclass(eq=False)
@@ -65,117 +48,13 @@ class Scope:
         raise ImportFault(f"onnx: a name must be written before it is read, got {name!r}: this is our bug", code="our-bug")
 
 
-@dataclass(eq=False)
-class Evaluator:
-    """A graph as a function of arrays, with everything that was learnt from its calls.
-
-    source: gives the graph, which is read only where something is new.  names: what the inputs are called, those of the graph first, then what it
-    reads from outside.  outer: values known from outside.  keeper, key: where finished stages are kept on disk, and under which name.
-    """
-
-    source: Callable[[], OnnxGraph]
-    names: tuple[str, ...]
-    compile: Compile
-    outer: Mapping[str, Value] = field(default_factory=dict)
-    keeper: Keeper | None = None
-    key: str = ""
-    roots: dict[Any, Stage] = field(default_factory=dict)
-
-    def __call__(self, *inputs: Tree) -> list[Tree]:
-        """Results of the graph, one tree for each output."""
-        frame: Frame = []
-        structure = tuple(flatten(tree, frame) for tree in inputs)
-        given = len(frame)
-        walk = Walk(self.root(structure), frame, self.keeper)
-        finish = walk.advance(alone=False)
-        if finish is None:
-            with TRACING:
-                del frame[given:]
-                walk = Walk(self.root(structure), frame, self.keeper)
-                finish = walk.advance(alone=True) or self.trace(walk, structure)
-        return [_result(tree, frame, given) for tree in finish.outputs]
-
-    def straight(self, arrays: Sequence[Array]) -> Straight | None:
-        """How calls with arrays of these types run, where that is one compiled piece."""
-        stage = self.roots.get(tuple(type_of(a) for a in arrays))
-        match stage:
-            case Stage(steps=[Segment(executable=executable, inputs=inputs)], end=Finish(outputs=outputs)):
-                slots = [o.index - len(arrays) for o in outputs if isinstance(o, Slot)]
-                if len(slots) == len(outputs) == len(set(slots)) and min(slots) >= 0:
-                    all_in, all_out = tuple(inputs) == tuple(range(len(arrays))), slots == list(range(len(slots)))
-                    return Straight(executable, None if all_in else inputs, None if all_out else tuple(slots))
-        return None
-
-    def root(self, structure: Any) -> Stage:
-        """The first stage of calls of that structure: in memory, on disk, or new."""
-        found = self.roots.get(structure)
-        if found is None:
-            key = self.keeper.child_key(self.key, structure) if self.keeper and self.key else ""
-            kept = self.keeper.load(key) if self.keeper and key else None
-            found = self.roots.setdefault(structure, kept or Stage(key=key))
-        return found
-
-    def plan(self, structure: tuple[Any, ...]) -> Stage:
-        """Compiles what can be compiled without values; the stage has no end where values are needed to go on."""
-        with TRACING:
-            stage = self.root(structure)
-            if stage.end is None:
-                try:
-                    self.trace(Walk(stage, None, self.keeper), structure)
-                except NeedsValue:
-                    pass
-            return stage
-
-    def way(self, structure: tuple[Any, ...], frame: Frame) -> list[Stage]:
-        """The stages that a call takes; they have been compiled by an earlier call.   frame: its inputs, flat."""
-        walk = Walk(self.root(structure), frame, self.keeper)
-        walk.advance(alone=True)
-        return walk.path
-
-    def graphs(self, structure: tuple[Any, ...], frame: Frame | None) -> list[Graph]:
-        """The graphs of a call, traced anew: those of pieces that a cut ended, then the one that gives the outputs, all of them.
-
-        frame: the inputs, flat; None where there are none, and then a cut is an error."""
-        graph = self.source()
-        with TRACING:
-            walk = Walk(Stage(), frame)
-            trace = Trace(graph.name or "main", walk, Interpreted, available_memory())
-            inputs = [trace.values_of(s, name) for name, s in zip(self.names, structure, strict=True)]
-            env = dict(self.outer) | dict(zip(self.names, inputs, strict=True))
-            try:
-                outputs = evaluate(trace, Scope(graph, env))
-            except NeedsValue as error:
-                raise ImportFault(
-                    f"onnx: value of {error.node} must be known to go on, and only a run can tell it",
-                    loc=trace.loc, hint="give inputs instead of dims", code="values-needed",
-                ) from error  # fmt: skip
-            steps = [s.graph for stage in walk.path for s in stage.steps if isinstance(s, Segment) and s.graph is not None]
-            return [*steps, trace.whole(outputs, graph.outputs, [n for v in inputs for n in leaves(v)])]
-
-    def trace(self, walk: Walk, structure: tuple[Any, ...]) -> Finish:
-        """Evaluates the graph on values of that structure, along a walk and beyond its end."""
-        graph = self.source()
-        with span("import", graph=graph.name):
-            trace = Trace(graph.name or "main", walk, self.compile, available_memory())
-            inputs = [trace.values_of(s, name) for name, s in zip(self.names, structure, strict=True)]
-            env = dict(self.outer) | dict(zip(self.names, inputs, strict=True))
-            finish: Finish = trace.finish(evaluate(trace, Scope(graph, env)), graph.outputs)
-        walk.keep()
-        return finish
-
-
-def _result(tree: Tree, frame: Frame, given: int) -> Tree:
-    """The tree's arrays; those that are not this call's own (weights, its inputs) copied, since the caller may write into results."""
-    match tree:
-        case list():
-            return [_result(t, frame, given) for t in tree]
-        case Slot(index=index) if index >= given:
-            return frame[index]
-        case Slot(index=index):
-            return frame[index].copy()
-        case np.ndarray():
-            return tree.copy()
-    return tree
+def begin(
+    graph: OnnxGraph, walk: Walk, compile_: Compile, names: Sequence[str], structure: Sequence[Any], outer: Mapping[str, Value]
+) -> tuple[Trace, list[Value], Scope]:
+    """The trace of a call, its inputs, and the scope in which its graph is evaluated.   outer: values known from outside."""
+    trace = Trace(graph.name or "main", walk, compile_, available_memory())
+    inputs = [trace.values_of(s, name) for name, s in zip(names, structure, strict=True)]
+    return trace, inputs, Scope(graph, dict(outer) | dict(zip(names, inputs, strict=True)))
 
 
 def evaluate(t: Trace, scope: Scope) -> list[Value]:

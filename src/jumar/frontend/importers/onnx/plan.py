@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from jumar.base import Array, IRError, OpError, StackError, TensorType, type_of
 from jumar.frontend.importers.onnx.value import as_array
-from jumar.ir import Graph, Op, check_inputs, interpret
+
+if TYPE_CHECKING:
+    from jumar.ir import Graph, Node, Op
 
 Frame = list[Any]  # arrays, and the structures of what host calls gave
 Tree = Any  # arrays of a call: an array, None, or a list of trees
@@ -40,7 +42,7 @@ class Keeper(Protocol):
     def save(self, stage: Stage) -> None: ...
 
 
-Compile = Callable[[Graph], Executable]
+Compile = Callable[["Graph"], Executable]
 
 
 class Step(Protocol):
@@ -79,6 +81,8 @@ class Interpreted:
     graph: Graph
 
     def run(self, arrays: Sequence[Array], *, known: bool = False) -> list[Array]:
+        from jumar.ir import interpret  # noqa: PLC0415  (4 ms: a compiled model from the cache holds no graph)
+
         with _values_fit(self.graph.name):
             return interpret(self.graph, arrays)
 
@@ -90,6 +94,8 @@ class RunOp:
     op: Op
 
     def __call__(self, *arrays: Any) -> list[Any]:
+        from jumar.ir import check_inputs  # noqa: PLC0415  (see Interpreted)
+
         check_inputs(self.op.name, self.op.signature, [type_of(a) for a in arrays if a is not None])
         with np.errstate(all="ignore"):
             result = self.op.reference(*arrays)
@@ -210,6 +216,14 @@ def key_of(content: Any) -> Any:
     if isinstance(content, np.ndarray):
         return (content.shape, content.dtype.name, content.tobytes())
     return content
+
+
+class NeedsValue(Exception):
+    """A value is needed that only a run can give, and this trace must not run."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(str(node))
+        self.node = node
 
 
 MAX_STAGES = 1024  # ways out of one branch that are remembered

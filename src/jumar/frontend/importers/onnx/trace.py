@@ -13,21 +13,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from jumar.base import Array, ImportFault, Loc, TensorType, type_of
-from jumar.frontend.importers.onnx.plan import Compile, HostCall, Interpreted, RunOp, Segment, Slot, Structure, Text, Walk
+from jumar.frontend.importers.onnx.plan import Compile, HostCall, Interpreted, NeedsValue, RunOp, Segment, Slot, Structure, Text, Walk
 from jumar.frontend.importers.onnx.value import Known, Tensor, Traced, Value, as_array, leaves
 from jumar.ir import Constant, Get, Graph, Node, Op, Param, constant, evaluate, param, topological
 from jumar.operators import Dequantize
 
 EAGER_ELEMENTS = 1 << 16  # results up to this size are computed while importing when all inputs are known
 TINY_ELEMENTS = 1 << 12  # a demanded value whose graph has no larger value is interpreted: compiling costs more
-
-
-class NeedsValue(Exception):
-    """A value is needed that only a run can give, and this trace must not run."""
-
-    def __init__(self, node: Node) -> None:
-        super().__init__(str(node))
-        self.node = node
 
 
 class Trace:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jumar.base import Array, DType, TensorType, type_of
-from jumar.ir import Node
+
+if TYPE_CHECKING:
+    from jumar.ir import Node
 
 
 @dataclass(frozen=True, eq=False, slots=True)
