@@ -132,6 +132,15 @@ def test_the_hash_of_a_file_that_was_just_written_is_not_trusted(path: Path, mon
     assert store.known_hash(str(path)) == ""
 
 
+def test_a_model_known_by_its_content_holds_no_bytes_and_reads_them_for_a_new_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "SETTLED_S", 2.0)  # so the file is read to be hashed
+    assert jumar.load(path)(np.array([1, -1], np.float32)).tolist() == [-1]
+    m = jumar.load(path)
+    assert m(np.array([1, -1], np.float32)).tolist() == [-1]
+    assert m._source.raw is None
+    assert m(np.array([1, -1, 2], np.float32)).tolist() == [-1, -2]
+
+
 # ---- external data ----
 W = np.array([1, 2, 3], np.float32)
 

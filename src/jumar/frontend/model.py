@@ -431,6 +431,7 @@ def _open_path(name: str) -> tuple[Source, Face]:
         face = known_face(hash_, place.folder) if hash_ else None
     if face is None:
         return place, _read_face(place, hash_)
+    place.raw = None  # a second copy of the weights: calls that are known do without, and others read the file again
     place.data = face.data
     return place, face
 
