@@ -21,6 +21,15 @@ def test_version_and_help_name_every_command(tmp_path: Path) -> None:
         assert command in text
 
 
+def test_help_is_printed_without_numpy_or_any_room_below() -> None:
+    code = (
+        "import sys\nfrom jumar.tools.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit as end:\n"
+        "    print('end', end.code, *sorted(m for m in sys.modules if m == 'numpy' or m.startswith('jumar.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src")
+    assert done.stdout.splitlines()[-1].split() == ["end", "0", "jumar.tools", "jumar.tools.cli", "jumar.version"]
+
+
 def test_a_misspelt_command_gets_the_nearest(tmp_path: Path) -> None:
     done = jumar("enabel", cwd=tmp_path)
     assert done.returncode == 2

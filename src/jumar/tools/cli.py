@@ -12,15 +12,15 @@ try:  # Ctrl-C in the first tenth of a second has no traceback either
     import json
     import signal
     import sys
-    from importlib import metadata
     from types import FrameType
-    from typing import Any, NoReturn
+    from typing import TYPE_CHECKING, Any, NoReturn
 
     import click
-
-    from jumar.base import StackError, nearest
 except KeyboardInterrupt:
     raise SystemExit(130) from None
+
+if TYPE_CHECKING:
+    from jumar.base import StackError
 
 COMMANDS = {  # name: (module, one line for --help)
     "run": ("jumar.tools.run_script", "Run a Python script that imports mindspore."),
@@ -52,6 +52,8 @@ class _Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from jumar.base import nearest  # noqa: PLC0415  (see _stack_error)
+
             hint = nearest(args[0], list(COMMANDS))
             ctx.fail(f"no such command: {args[0]}{f'; {hint}' if hint else ''}")
         return super().resolve_command(ctx, args)
@@ -75,6 +77,8 @@ def cli() -> None:
 
 def version() -> str:
     """The installed version, or `source` where Jumar runs from a checkout."""
+    from importlib import metadata  # noqa: PLC0415  (20 ms)
+
     try:
         return metadata.version("jumar")
     except metadata.PackageNotFoundError:
@@ -87,8 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         signal.signal(signal.SIGTERM, _terminate)
         code = cli.main(args=arguments, prog_name="jumar", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except StackError as error:
+    except _stack_error() as error:
         click.echo(str(error), err=True)
         if as_json:
             click.echo(json.dumps({"error": _document(error)}, indent=1, ensure_ascii=False))
@@ -110,6 +113,13 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # `jumar ops | head`
         sys.stderr.close()
         sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _stack_error() -> type[StackError]:
+    from jumar.base import StackError  # noqa: PLC0415  (0.1 s, since it brings NumPy: --help and a good end need none)
+
+    return StackError
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
