@@ -70,6 +70,7 @@ def test_running_sums(dtype: str) -> None:
     [
         (2, (8, 9), (2, 2), (2, 2), (0, 0), (1, 1)), (1, (9, 9), (3, 3), (2, 2), (1, 1), (1, 1)), (3, (7,), (3,), (1,), (1,), (2,)),
         (2, (4, 5, 6), (2, 3, 2), (1, 2, 2), (0, 1, 0), (1, 1, 1)), (1, (6, 6), (3, 2), (1, 1), (1, 0), (2, 2)),
+        (2, (4, 9), (2, 3), (2, 3), (0, 0), (1, 1)), (1, (7, 9), (1, 3), (2, 4), (0, 0), (1, 1)),
     ],
 )  # fmt: skip
 def test_gradients_of_pools(channels: int, n: int, spatial: Any, kernel: Any, strides: Any, pads: Any, dilations: Any) -> None:

@@ -8,6 +8,7 @@ Windows overlap, so that chunks must not share an image's channels.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,16 +28,23 @@ from jumar.operators.pooling import AvgPoolGrad, MaxPoolGrad
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace
 
 LEAST_CHANNELS = 16  # of a chunk: a cache line of f32
+MOST_CELLS = 9  # of a window without loops
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What the code depends on.   maximum: the first of a window's largest cells gets all; else each gets dy over its window's count."""
+    """What the code depends on.   maximum: the first of a window's largest cells gets all; else each gets dy over its window's count.
+
+    apart: sizes of windows that are whole and do not overlap, so that each of their cells is written once, and their code has no loops;
+    tiled: they leave no cell between them or beside them.
+    """
 
     maximum: bool
     dtype: DType
     lanes: int
     masked: bool
+    apart: tuple[int, ...] = ()
+    tiled: bool = False
 
 
 def lower_pool_gradient(node: Node, target: Target) -> Lowered | None:
@@ -72,7 +80,12 @@ def lower_pool_gradient(node: Node, target: Target) -> Lowered | None:
     blocks = -(-channels // block)
     args += [channels, block, blocks, math.prod(sizes), *outs, *strides, *steps]
     nbytes = sum(i.type.nbytes for i in node.inputs) + node.type.nbytes
-    kernel = pool_grad_kernel(Spread(isinstance(op, MaxPoolGrad), dtype, lanes, masked))
+    window = (*extra, *pool.kernel)
+    whole = all((t[:, 1] == size).all() for t, size in zip(tables, window, strict=True))
+    apart = math.prod(window) <= MOST_CELLS and whole and all(s >= k for s, k in zip(pool.strides, pool.kernel, strict=True))
+    apart = apart and set(pool.dilations) == {1}
+    tiled = apart and math.prod(outs) * math.prod(window) == math.prod(sizes)
+    kernel = pool_grad_kernel(Spread(isinstance(op, MaxPoolGrad), dtype, lanes, masked, window if apart else (), tiled))
     tasks = [Task(kernel, tuple(args), (1,), n * blocks, nbytes=nbytes, label=op.name)]
     if isinstance(result, TempPlace):
         task, _ = convert_task(result, wide, dtype, node.type.size, lanes)
@@ -123,6 +136,26 @@ def pool_grad_kernel(spread: Spread) -> Kernel:
             else:
                 k.store(before + left.get(), dx, at, mask)
 
+    def window_apart(c: Value, lanes: int, mask: Value | None, here: Value, number: Value, cell: Value, counts: list[Value]) -> None:
+        """The same for windows apart from each other: all that belongs to one is in registers."""
+        gradient = load(k, dy, number * channels + c, lanes, mask)
+        at = [
+            here + sum((step * i for step, i in zip(steps, place, strict=True)), c)
+            for place in itertools.product(*(range(size) for size in spread.apart))
+        ]
+        if not spread.maximum:
+            gradient = gradient * k.splat(k.load(shares, cell), lanes)
+            for place in at:
+                k.store(gradient, dx, place, mask)
+            return
+        values = [load(k, x, place, lanes, mask) for place in at]
+        best = functools.reduce(k.maximum, values)
+        zero = k.const(0, wide, lanes)
+        for place, value in zip(at, values, strict=True):
+            hit = k.logical_or(k.equal(value, best), k.is_nan(value))
+            k.store(k.select(hit, gradient, zero), dx, place, mask)
+            gradient = k.select(hit, zero, gradient)
+
     def across(visit: Callable[[Value, int, Value | None], None]) -> None:
         """visit(c, lanes, mask) for all channels of the chunk."""
         rest, lanes = begin, spread.lanes
@@ -137,13 +170,15 @@ def pool_grad_kernel(spread: Spread) -> Kernel:
         with k.loop(rest, end) as c:
             visit(c, 1, None)
 
-    with k.loop(0, cells) as cell:
-        row = first + cell * channels
-        across(lambda c, lanes, mask: k.store(k.const(0, wide, lanes), dx, row + c, mask))
+    if not spread.tiled:
+        with k.loop(0, cells) as cell:
+            row = first + cell * channels
+            across(lambda c, lanes, mask: k.store(k.const(0, wide, lanes), dx, row + c, mask))
+    spread_window = window_apart if spread.apart else window
     with k.loop(0, outs[0]) as o0, k.loop(0, outs[1]) as o1, k.loop(0, outs[2]) as o2:
         begins = [k.load(t, o * 2) for t, o in zip(tables, (o0, o1, o2), strict=True)]
         counts = [k.load(t, o * 2 + 1) for t, o in zip(tables, (o0, o1, o2), strict=True)]
         here = first + begins[0] * strides[0] + begins[1] * strides[1] + begins[2] * strides[2]
         cell = (o0 * outs[1] + o1) * outs[2] + o2
-        across(lambda c, lanes, mask: window(c, lanes, mask, here, windows + cell, cell, counts))
+        across(lambda c, lanes, mask: spread_window(c, lanes, mask, here, windows + cell, cell, counts))
     return k.finish()
