@@ -70,7 +70,11 @@ def test_gradient_of_the_input_of_many_shapes(
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize(
     "n, c, k, spatial, kernel, low, high",
-    [(3, 6, 16, (14, 14), (5, 5), (0, 0), (0, 0)), (1, 1, 9, (70, 20), (3, 3), (1, 2), (0, 1)), (2, 2, 16, (9, 11), (4, 7), (3, 0), (2, 6))],
+    [
+        (3, 6, 16, (14, 14), (5, 5), (0, 0), (0, 0)),
+        (1, 1, 9, (70, 20), (3, 3), (1, 2), (0, 1)),
+        (2, 2, 16, (9, 11), (4, 7), (3, 0), (2, 6)),
+    ],
 )
 def test_gradient_of_an_input_of_few_channels(
     n: int, c: int, k: int, spatial: Any, kernel: Any, low: Any, high: Any, fixed: bool, cpu: str
@@ -145,6 +149,29 @@ def test_gradient_of_the_filters_with_any_number_of_channels(channels: int) -> N
         conv = Conv((1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True)
         x, w, y = sizes(4, channels, 20, 1, (30, 17), (kernel, kernel), conv)
         check(ConvGradWeight(w, (1, 1), (pad, pad), (pad, pad), (dilation, dilation), channels_last=True), random(rng, *x), random(rng, *y))
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+@pytest.mark.parametrize(
+    "n, c, k, spatial, kernel, strides, low, high",
+    [
+        (5, 1, 6, (32, 32), (5, 5), (1, 1), (0, 0), (0, 0)), (1, 1, 8, (90, 20), (7, 3), (2, 3), (1, 2), (0, 1)),
+        (33, 3, 5, (9, 11), (4, 3), (3, 1), (3, 0), (2, 6)), (2, 2, 1, (3, 200), (3, 2), (1, 2), (1, 1), (1, 1)),
+    ],
+)  # fmt: skip
+def test_gradient_of_few_filters(
+    n: int, c: int, k: int, spatial: Any, kernel: Any, strides: Any, low: Any, high: Any, cpu: str
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(0)
+    conv = Conv(strides, low, high, (1, 1), channels_last=True)
+    x, w, y = sizes(n, c, k, 1, spatial, kernel, conv)
+    op = ConvGradWeight(w, strides, low, high, (1, 1), channels_last=True)
+    image, dy = random(rng, *x), random(rng, *y)
+    first, second = param("x", type_of(image)), param("dy", type_of(dy))
+    node = op(first, second)
+    found = lower_weight_gradient(node, named(cpu, cores=2))
+    assert found and [t.kernel.name for t in found.tasks] == ["few_filters", "weight_order"]
+    close(exact(op, image, dy), run_node(node, {first: image, second: dy}, found), 2e-5)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -26,6 +26,7 @@ from jumar.operators.contraction import accumulator
 from jumar.operators.conv_grad import ConvGradWeight
 from jumar.operators.cpu.blocking import CHUNKS, LEAST_FLOPS
 from jumar.operators.cpu.conv import RUN_CHANNELS, Geometry, runs_of, window_tables
+from jumar.operators.cpu.conv_grad_weight_few import few_filters, few_filters_task
 from jumar.operators.cpu.depthwise_grad import depthwise_weight_tasks
 from jumar.operators.cpu.epilogue import modulo, quotient
 from jumar.operators.cpu.microkernel import Tile, register_tile
@@ -73,6 +74,11 @@ def lower_weight_gradient(node: Node, target: Target, winograd: int = 0) -> Lowe
         return Lowered((*tasks, *depthwise_weight_tasks(node, g, places[0], places[1], tile, target)))
     if m := winograd or choose_gradient(g, tile, target):
         return Lowered((*tasks, *_winograd_tasks(node, g, m, tile, target, places[0], places[1])))
+    if few := few_filters(g, tile.dtype, target):
+        task, sums, parts = few_filters_task(few, g, places[0], places[1], target)
+        e = np.arange(g.inner * g.taps)
+        flat = Tile(1, 1, few.lanes, few.dtype)
+        return Lowered((*tasks, task, _order(node, g, e % g.taps * g.inner + e // g.taps, flat, sums, 1, 0, parts)))
     w, at = g, places[0]
     if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
         if g.low[-1] or g.high[-1]:
@@ -344,15 +350,21 @@ def _order_task(node: Node, g: Geometry, w: Geometry, cut: Cut, tile: Tile, sums
         lines = tap * cut.rows + cut.row_of[channel]
     else:  # a run of taps of the last dimension
         lines = tap // g.kernel[-1] * cut.rows + cut.row_of[tap % g.kernel[-1] * g.inner + channel]
+    return _order(node, g, lines, tile, sums, cut.panels, w.taps * cut.rows * tile.columns, (cut.parts, cut.part_size))
+
+
+def _order(
+    node: Node, g: Geometry, lines: Array, tile: Tile, sums: TempPlace, panels: int, panel_size: int, parts: tuple[int, int]
+) -> Task:  # fmt: skip
+    """lines: where a panel of sums has each element of a filter; parts: how many, and elements of each."""
     block = max(tile.lanes, 2048 // tile.columns // tile.lanes * tile.lanes)
-    blocks = math.ceil(len(e) / block)
+    blocks = math.ceil(len(lines) / block)
     args: tuple[TaskArg, ...] = (
-        sums, Place(node), Packed(lines.astype(np.int64), "lines"), len(e), block, blocks, cut.panels, g.filters_each,
-        w.taps * cut.rows * tile.columns, cut.parts, cut.part_size,
+        sums, Place(node), Packed(lines.astype(np.int64), "lines"), len(lines), block, blocks, panels, g.filters_each, panel_size, *parts,
     )  # fmt: skip
     nbytes = sums.temp.nbytes + node.type.nbytes
     kernel = order_kernel(tile, node.dtype)
-    return Task(kernel, args, (1,), g.groups * cut.panels * blocks, nbytes=nbytes, label="filter order")
+    return Task(kernel, args, (1,), g.groups * panels * blocks, nbytes=nbytes, label="filter order")
 
 
 @cache

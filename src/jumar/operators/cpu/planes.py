@@ -24,6 +24,7 @@ from jumar.operators.cpu.filters import forward, packed_filters
 from jumar.operators.cpu.matmul import place_table, writing_task
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.cpu.narrow import narrow_tile, write_tile
+from jumar.operators.cpu.prepare import copy_line
 from jumar.operators.cpu.root import RootGroup
 from jumar.operators.movement import Transpose
 from jumar.operators.schedule import Lowered, Place, Task, TaskArg
@@ -104,24 +105,11 @@ def planes_kernel(shape: Planes) -> Kernel:
     image, first = quotient(k, k.chunk, n["blocks"]), modulo(k, k.chunk, n["blocks"]) * n["block"]
     last = k.minimum(first + n["block"], n["rows"])
     top = first * n["stride"] - n["low"]
-    zero = k.const(0, tile.dtype)
-    whole = n["width"] - modulo(k, n["width"], k.index(lanes))
     with k.loop(0, n["channels"]) as c, k.loop(0, (last - first - 1) * n["stride"] + n["taps"]) as row:
         line = k.offset(scratch, (c * n["held"] + row) * n["pitch"])
         at = top + row
-        outside = (at < 0) | (at >= n["height"])
-        with k.when(outside), k.loop(0, n["pitch"]) as i:
-            k.store(zero, line, i)
-        with k.otherwise():
-            source, inside = k.offset(x, ((image * n["channels"] + c) * n["height"] + at) * n["width"]), k.offset(line, n["left"])
-            with k.loop(0, n["left"]) as i:
-                k.store(zero, line, i)
-            with k.loop(0, whole, lanes) as i:
-                k.store(k.load(source, i, lanes), inside, i)
-            with k.loop(whole, n["width"]) as i:
-                k.store(k.load(source, i), inside, i)
-            with k.loop(0, n["right"]) as i:
-                k.store(zero, inside, n["width"] + i)
+        source = k.offset(x, ((image * n["channels"] + c) * n["height"] + at) * n["width"])
+        copy_line(k, source, line, (n["left"], n["width"], n["right"]), lanes, (at >= 0) & (at < n["height"]))
 
     depth = n["channels"] * n["taps"] * n["run"]
 

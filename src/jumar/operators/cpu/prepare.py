@@ -144,6 +144,24 @@ def transpose_block(k: Builder, rows: Sequence[Value]) -> list[Value]:
     return rows
 
 
+def copy_line(k: Builder, source: Value, line: Value, sizes: tuple[Value, Value, Value], lanes: int, inside: Value) -> None:
+    """A line with its border: zeros, what is at `source`, zeros; nothing but zeros where it is not `inside`.   sizes: of the three, in elements."""
+    (left, size, right), zero = sizes, k.const(0, source.dtype)
+    whole = size - modulo(k, size, k.index(lanes))
+    with k.when(inside):
+        middle = k.offset(line, left)
+        with k.loop(0, left) as i:
+            k.store(zero, line, i)
+        with k.loop(0, whole, lanes) as i:
+            k.store(k.load(source, i, lanes), middle, i)
+        with k.loop(whole, size) as i:
+            k.store(k.load(source, i), middle, i)
+        with k.loop(0, right) as i:
+            k.store(zero, middle, size + i)
+    with k.otherwise(), k.loop(0, left + size + right) as i:
+        k.store(zero, line, i)
+
+
 def pack_task(
     w: TaskArg, source: DType, tile: Tile, places: Array, depth: int, width: int, pitch: int, *, transposed: bool = False
 ) -> tuple[Task, TempPlace]:
