@@ -132,6 +132,18 @@ def test_long_sums_are_accurate_and_shared() -> None:
         check(ReduceMax(axes), (x * 10).astype(np.int8))
 
 
+@pytest.mark.parametrize("shape", [(20000, 6), (25088, 6), (70000, 1), (16384, 13), (33000, 3), (6, 4096, 5)])
+def test_sums_down_few_columns_with_results_for_each_element(shape: tuple[int, ...]) -> None:
+    x, y, bias = normal(*shape), normal(*shape), normal(shape[-1])
+    a, b, c = (param(n, type_of(v)) for n, v in (("a", x), ("b", y), ("c", bias)))
+    product = Mul()(a, b)
+    total = Add()(ReduceSum(tuple(range(len(shape) - 1)))(product), c)
+    each, summed = run(group([product, total], a, b, c), x, y, bias)
+    np.testing.assert_array_equal(each, x * y)
+    expected = (x.astype(np.float64) * y).sum(tuple(range(len(shape) - 1))) + bias
+    np.testing.assert_allclose(summed, expected, atol=2e-3)
+
+
 def group(outputs: list[Node], *params: Node) -> Fused:
     return Fused(Graph("group", params, tuple(outputs)))
 

@@ -22,6 +22,7 @@ from jumar.operators.schedule import Lowered, Task, TaskArg, Temp, TempPlace
 SPLIT_FROM = 1 << 16  # elements of a sum that two threads share
 PIECE_FROM = 1 << 13  # elements of a piece at least
 STRIP_NBYTES, HELD_NBYTES = 64, 1 << 18  # of a row in a strip of columns; of a strip that stays in the cache
+FOLDED = 4  # pairs of vectors that rows of few columns are folded to, at most
 Axis = tuple[int, bool, list[int]]
 
 
@@ -33,9 +34,8 @@ def lower_rows(region: Region, places: dict[Node, TaskArg], target: Target, labe
     halves = split_sum(region, target)
     if halves is None:
         return Lowered((rows_task(region, places, target, label),))
-    first, second, temps = halves
+    first, second, temps, pieces = halves
     places = {**places, **temps}
-    pieces = second.space[second_axis(second)]
     return Lowered((rows_task(first, places, target, f"{label} (parts)", pieces), rows_task(second, places, target, label)))
 
 
@@ -156,8 +156,8 @@ def _inplace(region: Region, phases: Phases) -> list[tuple[int, int]]:
 
 
 # ---------------------------------------------------------------------- long sums in two tasks
-def split_sum(region: Region, target: Target) -> tuple[Region, Region, dict[Node, TaskArg]] | None:
-    """The region as partial results and their combination, where few rows are long; None where one task does it."""
+def split_sum(region: Region, target: Target) -> tuple[Region, Region, dict[Node, TaskArg], int] | None:
+    """The region as partial results and their combination, where few rows are long, and the pieces of the first; None where one task does it."""
     expression = region.expression
     element = tuple(any(o.strides[a] for a in region.reduced) for o in region.operands)
     phases = Phases(expression, element)
@@ -173,14 +173,43 @@ def split_sum(region: Region, target: Target) -> tuple[Region, Region, dict[Node
         pieces = min(16 * target.cores, region.size // PIECE_FROM, longest)
     if pieces < 2:
         return None
+    fold = fold_of(region, phases, target)
+    longest //= fold
+    pieces = min(pieces, longest)
     pieces = -(-longest // -(-longest // pieces))  # none may be empty: a maximum of nothing is -inf, a harmless one, but still
-    return _parts(region, phases, pieces)
+    return (*_parts(region, phases, pieces, fold), pieces)
 
 
-def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region, dict[Node, TaskArg]]:
+def fold_of(region: Region, phases: Phases, target: Target) -> int:
+    """How many rows of few columns are taken as one, for they lie side by side: 6 columns leave most of a vector empty, 96 are 6 vectors."""
+    if len(region.space) != 2 or set(region.reduced) != {0} or any(s.op.name == "position" for s in region.expression.steps):
+        return 1
+    rows, columns = region.space
+    unit = PAIR * lanes_of(region.expression.dtypes, target)
+    _, inputs = _made(region, phases)
+    walked = (*(region.operands[i] for i in inputs), *(region.targets[i] for i in _elements(region, phases)))
+    if columns >= unit or any(o.strides[0] != columns * o.strides[1] for o in walked):
+        return 1
+    folds = [f for f in (1, 2, 4, 8, 16, 32, 64) if rows % f == 0 and f * columns <= FOLDED * unit]
+    return min(folds, key=lambda f: (-(-f * columns // unit) + 1) / f)
+
+
+def _elements(region: Region, phases: Phases) -> list[int]:
+    """Results that the first task writes, element by element."""
+    return [i for i, n in enumerate(region.expression.outputs) if phases.element(n)]
+
+
+def _made(region: Region, phases: Phases) -> tuple[Expression, tuple[int, ...]]:
+    """What the first task computes, and the operands that it reads."""
+    outputs = (region.expression.outputs[i] for i in _elements(region, phases))
+    return pruned(region.expression, (*phases.accumulates, *outputs))
+
+
+def _parts(region: Region, phases: Phases, pieces: int, fold: int) -> tuple[Region, Region, dict[Node, TaskArg]]:
+    """fold: rows of the region that are one of the partial results, which hold the sums of each of them."""
     expression, first = region.expression, len(region.operands)
-    elements = [i for i, n in enumerate(expression.outputs) if phases.element(n)]  # written by the first task, element by element
-    made, inputs = pruned(expression, (*phases.accumulates, *(expression.outputs[i] for i in elements)))
+    elements = _elements(region, phases)
+    made, inputs = _made(region, phases)
     kept = [a for a in range(len(region.space)) if a not in region.reduced]
     shape = [region.space[a] for a in kept]
     total = math.prod(shape)
@@ -188,7 +217,7 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
     partial = []
     for n in phases.accumulates:
         dtype = compute_dtype(expression.dtype(n))
-        node = param(f"partial{n}", TensorType((pieces, total), dtype))
+        node = param(f"partial{n}", TensorType((pieces * fold, total), dtype))
         temps[node] = TempPlace(Temp(node.type.nbytes, "partial results"))
         partial.append(node)
     dense = {a: math.prod(shape[i + 1 :]) for i, a in enumerate(kept)}
@@ -196,6 +225,12 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
     operands = [region.operands[i] for i in inputs]
     targets = (*(Operand(p, strides) for p in partial), *(region.targets[i] for i in elements))
     parts = Region(region.space, region.reduced, made, tuple(operands), targets)
+    if fold > 1:
+        rows, columns = region.space
+        operands_folded, targets_folded = (
+            tuple(replace(o, strides=(o.strides[0] * fold, o.strides[1])) for o in some) for some in (operands, targets)
+        )
+        parts = Region((rows // fold, columns * fold), region.reduced, made, operands_folded, targets_folded)
     region = replace(region, targets=tuple(t for i, t in enumerate(region.targets) if i not in elements))
     outputs_left = [n for i, n in enumerate(expression.outputs) if i not in elements]
 
@@ -215,15 +250,10 @@ def _parts(region: Region, phases: Phases, pieces: int) -> tuple[Region, Region,
     outputs = tuple(new[o] for o in outputs_left)
     combined, left = pruned(Expression(dtypes, tuple(steps), outputs), outputs)
     operands = [Operand(p, strides) for p in partial] + [region.operands[i] for i in rest]
-    axes: list[Axis] = [(pieces, True, [total] * len(partial) + [0] * (len(rest) + len(region.targets)))]
+    axes: list[Axis] = [(pieces * fold, True, [total] * len(partial) + [0] * (len(rest) + len(region.targets)))]
     everything = (*operands, *region.targets)
     axes += [(region.space[a], False, [o.strides[a] for o in everything]) for a in kept]
     whole = Region((), frozenset(), Expression(dtypes, tuple(steps), ()), tuple(operands), region.targets)
     second = with_axes(whole, axes)
     second = replace(second, expression=combined, operands=tuple(second.operands[i] for i in left))
     return parts, ordered(second), temps
-
-
-def second_axis(region: Region) -> int:
-    """The axis along which partial results lie."""
-    return min(region.reduced)
