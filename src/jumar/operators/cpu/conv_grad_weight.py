@@ -76,9 +76,9 @@ def lower_weight_gradient(node: Node, target: Target, winograd: int = 0) -> Lowe
         return Lowered((*tasks, *_winograd_tasks(node, g, m, tile, target, places[0], places[1])))
     if few := few_filters(g, tile.dtype, target):
         task, sums, parts = few_filters_task(few, g, places[0], places[1], target)
-        e = np.arange(g.inner * g.taps)
-        flat = Tile(1, 1, few.lanes, few.dtype)
-        return Lowered((*tasks, task, _order(node, g, e % g.taps * g.inner + e // g.taps, flat, sums, 1, 0, parts)))
+        channel, u, v = (i.reshape(-1) for i in np.indices((g.inner, *g.kernel)))
+        lines = u * few.padded(g)[1] + v * g.inner + channel
+        return Lowered((*tasks, task, _order(node, g, lines, Tile(1, 1, few.lanes, few.dtype), sums, 1, 0, parts)))
     w, at = g, places[0]
     if g.inner <= RUN_CHANNELS and g.groups == 1 and g.kernel[-1] > 1 and g.dilations[-1] == 1:
         if g.low[-1] or g.high[-1]:
