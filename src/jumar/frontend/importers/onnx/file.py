@@ -1,6 +1,6 @@
 """ONNX files, read with suspicion: every size and path is checked before anything is allocated or opened.
 
-In: a path, bytes or a ModelProto.  Out: `OnnxFile`: the graph in order, its ports, its weights on demand; evaluator.py runs it.
+In: bytes (disk.py) or a ModelProto.  Out: `OnnxFile`: the graph in order, its ports, its weights on demand; evaluator.py runs it.
 """
 
 from __future__ import annotations
