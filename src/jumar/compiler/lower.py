@@ -277,14 +277,17 @@ class _Lowerer:
         event("updates", updates=len(updates), copied=len(order.copied))
 
     def _sweep(self) -> None:
-        """Drops works whose results nobody reads: a schedule may read what is before its node's input."""
+        """Drops works whose results nobody reads: a schedule may read what is before its node's input.
+
+        Who writes may write a part only, or read what was there (a state that goes from step to step): then the works before count, too.
+        """
         made = self.made
         needed: set[Block] = set(made.outputs)
         kept: list[Work] = []
         for work in reversed(made.works):
             touched = touches(made, work)
             if work.task is None or any(written and block in needed for block, _, written in touched):
-                needed.update(block for block, _, written in touched if not written)
+                needed.update(block for block, _, _ in touched)
                 kept.append(work)
         made.works = kept[::-1]
 
