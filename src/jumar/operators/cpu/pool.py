@@ -7,6 +7,7 @@ the layout pass prefers, vectors lie across channels; with channels first they l
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from jumar.operators.pooling import AvgPool, MaxPool, MaxPoolIndices, Pool
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, schedule
 
 SPATIAL = 3
+MOST_CELLS = 9  # of a window without loops
 Op = MaxPool | AvgPool | MaxPoolIndices
 
 
@@ -32,7 +34,8 @@ Op = MaxPool | AvgPool | MaxPoolIndices
 class Window:
     """What the code depends on.   how: max or add; counted: sums are divided by a table; places: maxima come with their places.
 
-    dense: with channels first, neighbouring windows begin at neighbouring elements.
+    dense: with channels first, neighbouring windows begin at neighbouring elements.  whole: with channels last, sizes of small windows of which
+    none is clipped: their code has no loops.
     """
 
     how: str
@@ -43,6 +46,7 @@ class Window:
     counted: bool
     places: bool
     dense: bool
+    whole: tuple[int, ...] = ()
 
 
 @schedule("cpu", MaxPool, AvgPool, MaxPoolIndices)
@@ -69,7 +73,12 @@ def lower_pool(node: Node, target: Target) -> Lowered | None:
     lanes = lanes_of(memory, target) * (PAIR if last and c >= PAIR * lanes_of(memory, target) else 1)
     masked = lanes > 1 and masks_are_cheap(memory, target)
     counted = isinstance(op, AvgPool)
-    window = Window("add" if counted else "max", x.dtype, last, lanes, masked, counted, isinstance(op, MaxPoolIndices), op.strides[-1] == 1)
+    cells = (*extra, *op.kernel)
+    whole = last and math.prod(cells) <= MOST_CELLS and all((t[:, 1] == size).all() for t, size in zip(tables, cells, strict=True))
+    window = Window(
+        "add" if counted else "max", x.dtype, last, lanes, masked, counted, isinstance(op, MaxPoolIndices), op.strides[-1] == 1,
+        cells if whole else (),
+    )  # fmt: skip
     full = np.flatnonzero(tables[-1][:, 1] == op.kernel[-1])  # windows that are whole along the last dimension
 
     images = n if last else n * c
@@ -229,11 +238,16 @@ class _Pool:
         self, here: Value, ranges: Sequence[Value], result: Value, c: Value, lanes: int, mask: Value | None, divisor: Value | None
     ) -> None:
         k, how = self.k, self.window.how
-        total = k.var(k.const(neutral(how, self.kind), self.kind, lanes))
-        with _Taps(self, here, ranges) as source:
-            total.set(k.binary(how, total.get(), load(k, source, c, lanes, mask)))
-        value = total.get() if divisor is None else total.get() / k.splat(divisor, lanes)
-        store(k, value, self.y, result + c, mask)
+        if self.window.whole:
+            places = itertools.product(*(range(size) for size in self.window.whole))
+            cells = [sum((step * i for step, i in zip(self.steps, place, strict=True)), c) for place in places]
+            value = functools.reduce(lambda a, b: k.binary(how, a, b), [load(k, here, cell, lanes, mask) for cell in cells])
+        else:
+            total = k.var(k.const(neutral(how, self.kind), self.kind, lanes))
+            with _Taps(self, here, ranges) as source:
+                total.set(k.binary(how, total.get(), load(k, source, c, lanes, mask)))
+            value = total.get()
+        store(k, value if divisor is None else value / k.splat(divisor, lanes), self.y, result + c, mask)
 
     def place_of_maximum(self, here: Value, ranges: Sequence[Value], result: Value, image: Value, begins: Sequence[Value]) -> None:
         """The largest element and the first place where it stands; NaN is the largest, as for NumPy's argmax."""

@@ -21,14 +21,13 @@ from jumar.ir import Node
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.expression import compute_dtype, load, masks_are_cheap
 from jumar.operators.cpu.move import dense
-from jumar.operators.cpu.pool import SPATIAL, clipped
+from jumar.operators.cpu.pool import MOST_CELLS, SPATIAL, clipped
 from jumar.operators.cpu.prepare import convert_task
 from jumar.operators.cpu.rows_kernel import neutral
 from jumar.operators.pooling import AvgPoolGrad, MaxPoolGrad
 from jumar.operators.schedule import Lowered, Packed, Place, Task, TaskArg, Temp, TempPlace
 
 LEAST_CHANNELS = 16  # of a chunk: a cache line of f32
-MOST_CELLS = 9  # of a window without loops
 
 
 @dataclass(frozen=True)
