@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,18 @@ def test_settings_name_another_cpu_and_change_features(monkeypatch: pytest.Monke
     assert host().cpu == "x86-64-v2" and host().vector_bits == 128 and not host().has("avx2")
     monkeypatch.setenv("JUMAR_CPU_FEATURES", "+avx,+avx2")
     assert host().has("avx2") and host().vector_bits == 256
+
+
+def test_this_cpu_named_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = "+avx,+avx2,+fma,+avxvnni"
+    monkeypatch.setattr(machine, "_detected", lambda: ("alderlake", features, "x86_64-unknown-linux-gnu"))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setenv("JUMAR_CPU", "alderlake")
+    machine._host.cache_clear()
+    try:
+        assert host().features == features and host().vector_bits == 256
+    finally:
+        machine._host.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def _host(cpu: str, features: str) -> Target:
     name, found, triple = _detected()
     if cpu and cpu != name:
         _check_name(cpu, triple)
-    if cpu:  # a named CPU brings its own features; those found here may be ones it lacks
-        found = FEATURES.get(cpu, "")
+    if cpu:  # a named CPU brings its own features; those found here may be ones it lacks, unless it is this one
+        found = FEATURES.get(cpu, found if cpu == name else "")
     flags = merge_features(found, features)
     return Target(
         name="cpu",

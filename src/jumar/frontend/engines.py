@@ -87,9 +87,8 @@ class Cpu:
 @cache
 def _say_narrow(cpu: str) -> None:
     """Says once that models run, but slowly."""
-    warnings.warn(
-        f"cpu: {cpu} has no AVX2, so models run in vectors of 128 bits, at a quarter of the speed or less", RuntimeWarning, stacklevel=2
-    )
+    why = f"JUMAR_CPU={cpu} promises no AVX2 (JUMAR_CPU_FEATURES=+avx,+avx2,+fma would)" if config("cpu") else f"{cpu} has no AVX2"
+    warnings.warn(f"cpu: {why}, so models run in vectors of 128 bits, at a quarter of the speed or less", RuntimeWarning, stacklevel=2)
 
 
 def _host_function(op: str) -> Callable[..., Any]:
