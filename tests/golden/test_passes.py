@@ -52,6 +52,11 @@ def test_every_rule_has_a_golden_file():
     from jumar.compiler.passes.quantize import CODES, DEAR_TABLES, TABLES
     from jumar.compiler.passes.recognize import ATTENTION, NAMES
 
-    names = {f.__name__ for table in (ALGEBRA, MOVEMENT, CODES, TABLES, DEAR_TABLES, NAMES, ATTENTION, RULES) for rules in table.values() for f in rules}
+    names = {
+        f.__name__
+        for table in (ALGEBRA, MOVEMENT, CODES, TABLES, DEAR_TABLES, NAMES, ATTENTION, RULES)
+        for rules in table.values()
+        for f in rules
+    }
     covered = {p.stem.split("-")[0] for p in FILES}
     assert sorted(names - covered) == []
