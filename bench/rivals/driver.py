@@ -223,8 +223,8 @@ def summarize(result: Result, times: dict[str, list[list[float]]]) -> None:
             result.ratio[engine] = float(np.median(each))
             result.ratio_spread[engine] = (float(each.min()), float(each.max()))
     result.reference = result.reference or next((e for e in ("torch", "mindspore", "jax") if result.losses.get(e)), "")
-    if result.reference:
-        wanted = np.array(result.losses[result.reference])
+    if given := result.losses.get(result.reference):
+        wanted = np.array(given)
         for engine, losses in result.losses.items():
             found = np.array(losses)
             shared = min(len(found), len(wanted), COMPARED)
