@@ -132,8 +132,8 @@ def document(model: Path, threads: int, found: Sequence[Tuned], saved: bool) -> 
                 "count": len(layer.owners),
                 "by_model": layer.plan(measured=False),
                 "by_measurement": layer.plan(measured=True),
-                "by_model_us": layer.expected_us,
-                "by_measurement_us": layer.measured_us,
+                "by_model_us": layer.expected_us or None,  # null: not measured
+                "by_measurement_us": layer.measured_us or None,
                 "gain_in_model_us": layer.gain_us,
                 "kept": layer.kept,
             }

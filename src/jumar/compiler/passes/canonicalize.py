@@ -140,9 +140,9 @@ def div_one(node: Node) -> Node | None:
 
 @rule(ALGEBRA, Div)
 def div_constant(node: Node) -> Node | None:
-    """x / c -> x * (1/c) in f32, or where 1/c is exact"""
+    """x / c -> x * (1/c) in f32, or where 1/c is exact; one number is divided, which costs nothing and is exact"""
     x, c = node.inputs
-    if c.array is None or x.array is not None or not node.dtype.is_float:
+    if c.array is None or x.array is not None or not node.dtype.is_float or node.type.size == 1:
         return None
     with np.errstate(all="ignore"):
         inverse = (1.0 / c.array.astype(np.float64)).astype(c.array.dtype)
