@@ -50,7 +50,11 @@ SETTINGS: dict[str, Setting] = {
         Setting("save_graphs", "", "folder into which every stage of a compile is written", str, also="MS_DEV_SAVE_GRAPHS"),
         Setting("cpu", "", "name of the CPU to generate code for; default the one that this is", str, changes_code=True),
         Setting("cpu_features", "", "LLVM feature string, e.g. -avx512f; default those found", str, changes_code=True),
-        Setting("winograd", True, "use Winograd for 3 x 3 convolutions (fp32 error up to 1e-4 of the scale; an infinity makes NaN of its neighbours, too); 0 forbids it", _flag, changes_code=True),
+        Setting(
+            "winograd", True,
+            "use Winograd for 3 x 3 convolutions (fp32 error up to 1e-4 of the scale; an infinity makes NaN of its neighbours, too); 0 forbids it",
+            _flag, changes_code=True,
+        ),
         Setting("tuned", True, "take the plans that `jumar tune` measured on this machine, where there are any", _flag),
         Setting("progress", True, "show a bar while Model trains, if stderr is a terminal", _flag),
         Setting("momentum_nesterov", False, "nn.Momentum does what use_nesterov is documented to do; MindSpore 2.10 ignores it on the CPU", _flag),
