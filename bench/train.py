@@ -37,13 +37,18 @@ def main() -> None:
         parser.error(f"no row {', '.join(unknown)}; there are {', '.join(TASKS)}")
     rivals = driver.Rivals(driver.pythons(args.python))
     facts, results = driver.machine(), []
-    for row in rows:
-        for threads in map(int, args.threads.split(",")):
-            result = driver.measure(
-                rivals, args.engines.split(","), "train", row, TASKS[row].title, threads, args.rounds, args.steps, not args.no_cached
-            )
-            results.append(result)
-            print(driver.line(result), flush=True)
+    try:
+        for row in rows:
+            for threads in map(int, args.threads.split(",")):
+                result = driver.measure(
+                    rivals, args.engines.split(","), "train", row, TASKS[row].title, threads, args.rounds, args.steps, not args.no_cached
+                )
+                results.append(result)
+                print(driver.line(result), flush=True)
+    except KeyboardInterrupt:
+        print("stopped: the rows so far are kept", file=sys.stderr)
+    if not results:
+        sys.exit(130)
     question = "One training step in fp32: forward, backward, optimiser; the loss is read after each."
     text = driver.markdown("Training steps: ours, MindSpore, PyTorch, JAX", question, results, rivals, facts, TOLERANCE)
     print("\n" + text)
