@@ -201,10 +201,6 @@ class Builder:
         limited = self.maximum(self.minimum(count, lanes), 0)  # so that 32 bits hold it
         return self.compare("lt", self.iota(lanes, i32), self.convert(limited, i32))
 
-    def lane_constants(self, numbers: Sequence[Number], dtype: DType) -> Value:
-        """A vector constant with these numbers in its lanes."""
-        return Value(self, Const(tuple(_fit(n, dtype) for n in numbers), Type(dtype, len(numbers))))
-
     # ------------------------------------------------------------------ arithmetic
     def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
         """`op` of two values of one type, elementwise; integer constants are folded."""

@@ -25,7 +25,7 @@ from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.matmul import contraction_task, place_table, product_task, tiles_of
 from jumar.operators.cpu.microkernel import Tile, register_tile
 from jumar.operators.cpu.narrow import DEEPEST, narrow_task, narrow_tile
-from jumar.operators.cpu.prepare import border_task, convert_task, root_zero
+from jumar.operators.cpu.prepare import border_task, converted
 from jumar.operators.cpu.root import RootGroup, grouped_axes, matrix_axes
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 from jumar.operators.windows import split_channels
@@ -115,16 +115,12 @@ def filters_of(g: Geometry) -> Filters:
 
 def lower_conv(group: RootGroup, g: Geometry, x: TaskArg, filters: Filters, target: Target) -> Lowered | None:
     """The tasks of a channels-last convolution of what is at `x`, any kind, by the contraction kernel.   filters: of the root's second input."""
-    source = group.root.inputs[0]
     tile = register_tile(target, accumulator(group.root.dtype))
     layout = group.layout(g.axes, tile.columns)
     if layout is None:
         return None
     tasks: list[Task] = []
-    zero = root_zero(group.root)
-    if source.dtype is not tile.dtype or zero:
-        task, x = convert_task(x, source.dtype, tile.dtype, source.type.size, tile.lanes, zero)
-        tasks.append(task)
+    x = converted(x, group.root, tile.dtype, tile.lanes, tasks)
     tasks += window_tasks(group, g, x, filters, layout, tile, target)
     return Lowered(tuple(tasks))
 

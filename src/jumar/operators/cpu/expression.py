@@ -120,11 +120,6 @@ def compute_dtype(dtype: DType) -> DType:
     return f32 if dtype in (f16, bf16) else dtype
 
 
-def accumulate_dtype(dtype: DType) -> DType:
-    """The type in which values of `dtype` are summed."""
-    return compute_dtype(dtype)
-
-
 def load(k: Builder, pointer: Value, offset: Value | int, lanes: int = 1, mask: Value | None = None) -> Value:
     """Elements in their compute type, from a pointer to their memory type."""
     return widen(k, k.load(pointer, offset, lanes, mask))

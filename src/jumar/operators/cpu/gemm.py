@@ -16,9 +16,9 @@ from functools import cache
 from jumar.base import DType, i64
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.blocking import HALF, UNDER_HALF, WHOLE
-from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.epilogue import Epilogue, Writer, quotient
 from jumar.operators.cpu.microkernel import Tile
-from jumar.operators.cpu.tiles import cover, strided_rows, tile_at, window_rows
+from jumar.operators.cpu.tiles import chunk_of, cover, strided_rows, tile_at, window_rows
 
 # numbers of a chunk's work, in the order of the arguments (see `Blocks` in blocking.py)
 SIZES = (
@@ -62,14 +62,8 @@ def contraction_kernel(shape: Shape) -> Kernel:
     out = Writer(k, shape.epilogue)
     scratch = k.thread_scratch("scratch", 0, tile.dtype)
 
-    row_part, rest = modulo(k, k.chunk, n["row_blocks"]), quotient(k, k.chunk, n["row_blocks"])
-    panel_part, batch = modulo(k, rest, n["panel_blocks"]), quotient(k, rest, n["panel_blocks"])
+    row_part, batch, (first_row, rows), (first_panel, last_panel, panels) = chunk_of(k, n, columns)
     place = k.offset(places, batch * (2 + len(out.lies)))
-    first_row = row_part * n["row_block"]
-    rows = k.minimum(n["row_block"], n["rows"] - first_row)
-    panels = (n["columns"] + (columns - 1)) / columns
-    first_panel = panel_part * n["panel_block"]
-    last_panel = k.minimum(first_panel + n["panel_block"], panels)
     fulls, smalls = cover(k, rows, tile)
 
     table = k.cast_pointer(scratch, i64)

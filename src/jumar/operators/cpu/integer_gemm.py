@@ -20,9 +20,9 @@ from jumar.base import Option, Question, choose, i8, i32, i64
 from jumar.device import Target
 from jumar.kernel import Builder, Kernel, Value
 from jumar.operators.cpu.blocking import Cut
-from jumar.operators.cpu.epilogue import Epilogue, Writer, modulo, quotient
+from jumar.operators.cpu.epilogue import Epilogue, Writer
 from jumar.operators.cpu.integer_microkernel import STEP, ByteTile
-from jumar.operators.cpu.tiles import cover, strided_rows, tile_at, window_rows
+from jumar.operators.cpu.tiles import chunk_of, cover, strided_rows, tile_at, window_rows
 
 LEAST_OPS = 1_500_000  # of a chunk: about two microseconds
 CHUNKS = 5  # that each core should have at least
@@ -148,14 +148,8 @@ def byte_kernel(shape: ByteShape) -> Kernel:
     out = Writer(k, shape.epilogue)
     table = k.thread_scratch("scratch", 0, i64)
 
-    row_part, rest = modulo(k, k.chunk, n["row_blocks"]), quotient(k, k.chunk, n["row_blocks"])
-    panel_part, batch = modulo(k, rest, n["panel_blocks"]), quotient(k, rest, n["panel_blocks"])
+    _, batch, (first_row, rows), (first_panel, last_panel, _) = chunk_of(k, n, columns)
     place = k.offset(places, batch * (2 + len(out.lies)))
-    first_row = row_part * n["row_block"]
-    rows = k.minimum(n["row_block"], n["rows"] - first_row)
-    panels = (n["columns"] + (columns - 1)) / columns
-    first_panel = panel_part * n["panel_block"]
-    last_panel = k.minimum(first_panel + n["panel_block"], panels)
     fulls, smalls = cover(k, rows, tile)
     sums = k.cast_pointer(k.offset(table, n["sums_at"]), i32)
     find(k.load(place, 0), first_row, rows, fulls, smalls, table)

@@ -22,7 +22,7 @@ from jumar.operators.cpu.epilogue import Axes, Layout
 from jumar.operators.cpu.gemm import Shape, contraction_kernel
 from jumar.operators.cpu.microkernel import Tile, micro_kernel, register_tile
 from jumar.operators.cpu.packing import pack_panels
-from jumar.operators.cpu.prepare import convert_task, pack_task, root_zero
+from jumar.operators.cpu.prepare import converted, pack_task
 from jumar.operators.cpu.root import RootGroup, matrix_axes, turned
 from jumar.operators.families import Contraction
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
@@ -80,11 +80,7 @@ def lower_matmul(group: RootGroup, target: Target) -> Lowered | None:
     if layout is None:
         return None
     tasks: list[Task] = []
-    source = group.place(x)
-    zero = root_zero(group.root)
-    if x.dtype is not tile.dtype or zero:
-        task, source = convert_task(source, x.dtype, tile.dtype, x.type.size, tile.lanes, zero)
-        tasks.append(task)
+    source = converted(group.place(x), group.root, tile.dtype, tile.lanes, tasks)
     source_w = None if w in group.outer else turned(group.root, w)  # packing turns it
     w = source_w or w
     value, panels, panel_sizes = group.array(w), group.place(w), -(-p.columns // tile.columns) * p.depth * tile.columns

@@ -54,6 +54,16 @@ def convert_task(x: TaskArg, source: DType, result: DType, size: int, lanes: int
     return Task(kernel, args, (1,), max(1, -(-size // CONVERT_BLOCK)), nbytes=nbytes, label="convert"), temp
 
 
+def converted(x: TaskArg, root: Node, result: DType, lanes: int, tasks: list[Task]) -> TaskArg:
+    """Where the first input of a contraction, which is at x, is as `result` and less its zero code: x itself, or what a further task makes."""
+    source, zero = root.inputs[0].type, root_zero(root)
+    if source.dtype is result and not zero:
+        return x
+    task, place = convert_task(x, source.dtype, result, source.size, lanes, zero)
+    tasks.append(task)
+    return place
+
+
 @cache
 def border_kernel(dtype: DType, lanes: int) -> Kernel:
     """Rows of `size` elements with a border: y[r] = [value] * low + x[r] + [value] * high; a chunk is a block of rows."""

@@ -24,7 +24,7 @@ from jumar.operators.cpu.epilogue import Epilogue, Writer
 from jumar.operators.cpu.matmul import place_table, product_of, writing_task
 from jumar.operators.cpu.microkernel import Tile
 from jumar.operators.cpu.packing import pack_panels
-from jumar.operators.cpu.prepare import convert_task, root_zero
+from jumar.operators.cpu.prepare import converted
 from jumar.operators.cpu.root import RootGroup, matrix_axes, turned
 from jumar.operators.schedule import Lowered, Packed, Task, TaskArg
 
@@ -92,11 +92,7 @@ def skinny_product(group: RootGroup, w: Array, rows: int, target: Target) -> Low
     if layout is None:
         return None
     tasks: list[Task] = []
-    source = group.place(x)
-    zero = root_zero(group.root)
-    if x.dtype is not strip.dtype or zero:
-        task, source = convert_task(source, x.dtype, strip.dtype, x.type.size, strip.lanes, zero)
-        tasks.append(task)
+    source = converted(group.place(x), group.root, strip.dtype, strip.lanes, tasks)
     panels = Packed(pack_panels(w, Tile(strip.rows, strip.vectors, strip.lanes, strip.dtype)), "weights")
     block = panel_block(columns, depth, strip, target.cores)
     chunks = -(-columns // (strip.columns * block))

@@ -7,7 +7,7 @@ winograd_kernel.py, attention.py and their gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from jumar.base import i64
@@ -39,6 +39,18 @@ class RowTile:
         """
         tiles = -(-rows // self.rows)
         return tiles * self.rows - self.LOWER * min(tiles, (tiles * self.rows - rows) // self.LOWER)
+
+
+def chunk_of(k: Builder, n: Mapping[str, Value], columns: int) -> tuple[Value, Value, tuple[Value, Value], tuple[Value, Value, Value]]:
+    """Which part of a `Cut` (blocking.py) this chunk is: its block of rows, its batch, (first row, rows), (first panel, the one behind its last,
+    panels in all).   n: the cut's numbers; columns: of a panel."""
+    row_part, rest = modulo(k, k.chunk, n["row_blocks"]), quotient(k, k.chunk, n["row_blocks"])
+    panel_part, batch = modulo(k, rest, n["panel_blocks"]), quotient(k, rest, n["panel_blocks"])
+    first_row = row_part * n["row_block"]
+    rows = k.minimum(n["row_block"], n["rows"] - first_row)
+    panels = (n["columns"] + (columns - 1)) / columns
+    first_panel = panel_part * n["panel_block"]
+    return row_part, batch, (first_row, rows), (first_panel, k.minimum(first_panel + n["panel_block"], panels), panels)
 
 
 def cover(k: Builder, rows: Value, tile: RowTile) -> tuple[Value, Value]:
