@@ -3,7 +3,7 @@
 In: facts with their sources (chips/, constants).  Out: `Chip`, `Task`, `Prediction`.  It knows kernels and bytes, no graph: the compiler makes tasks.
 """
 
-from jumar.device.npu.chip import Chip, Figure
+from jumar.device.npu.chip import Chip, Figure, chips, find_chip
 from jumar.device.npu.task import (
     AI_CPU,
     BOTTLENECKS,
@@ -36,4 +36,6 @@ __all__ = [
     "Operand",
     "Prediction",
     "Task",
+    "chips",
+    "find_chip",
 ]
