@@ -1,6 +1,7 @@
 """Writes what comes from the code and from bench/results.
 
-The pages ops.md, settings.md, names.md, performance.md with its chart and errors/index.md; the messages inside errors/*.md; figures in the READMEs.
+The pages ops.md, settings.md, names.md, performance.md with its chart and errors/index.md;
+the table of twin/soc.md; the messages inside errors/*.md; figures in the READMEs.
 
 In: the registry, `SETTINGS`, the newest results, and the snippets of the error pages, which are run.  Out: the files; `--check` says which
 are out of date.
@@ -25,8 +26,10 @@ sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 from docs import names, performance  # noqa: E402
 
 from jumar.base import SETTINGS, StackError  # noqa: E402
+from jumar.device.npu import chips  # noqa: E402
 from jumar.ir import REGISTRY  # noqa: E402
 from jumar.tools.ops import op_rows  # noqa: E402
+from jumar.tools.soc import text_of  # noqa: E402
 
 _BLOCK = re.compile(r"```(\w+)\n(.*?)\n```", re.DOTALL)
 NOTE = "<!-- written by docs/generate.py; do not edit -->\n\n"
@@ -65,6 +68,27 @@ def settings_page() -> str:
         lines.append(f"| `{s.environment}` | {default} | {s.meaning} | {also} | {'yes' if s.changes_code else ''} |")
     lines += ["", "What changes code is part of the key of the compile cache, so that a changed setting never meets old code."]
     return "\n".join(lines) + "\n"
+
+
+def soc_page() -> str:
+    """The chips: a table between the words that docs/twin/soc.md has around it."""
+    text = (DOCS / "twin" / "soc.md").read_text(encoding="utf-8")
+    before, rest = text.split("<!-- chips -->\n", 1)
+    after = rest.split("<!-- end of chips -->\n", 1)[1]
+    lines = [
+        "| chip | cores | clock | fp16 | bf16 | int8 | fp32 | memory | L2 | fp16 past 65504 |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for c in chips():
+        figures = c.figures
+        peaks = (f"{c.peak_flops_per_s(d) / 1e12:.4g}" if d in c.cube_macs else "-" for d in ("f16", "bf16", "i8", "f32"))
+        memory = f"{text_of(figures['memory_nbytes'])}, {text_of(figures['memory_bytes_per_s'])}"
+        clock = f"{text_of(figures['clock_hz'])}{' (measured)' if figures['clock_hz'].kind == 'measured' else ''}"
+        overflow = {"saturate": "saturates", "infnan": "inf", "both": "inf, or saturates"}[c.overflow]
+        cells = (f"`{c.name}`", f"{c.cube_cores} + {c.vector_cores}", clock, *peaks, memory, text_of(figures["l2_nbytes"]), overflow)
+        lines.append(f"| {' | '.join(cells)} |")
+    table = "\n".join(lines)
+    return f"{before}<!-- chips -->\n<!-- written by docs/generate.py -->\n\n{table}\n\n<!-- end of chips -->\n{after}"
 
 
 def index_page() -> str:
@@ -130,6 +154,7 @@ def run(snippet: str, name: str) -> None:
 def generated() -> dict[Path, str]:
     """Every generated page's text."""
     pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
+    pages[DOCS / "twin" / "soc.md"] = soc_page()
     pages[DOCS / "names.md"] = names.page(NOTE)
     pages[DOCS / "performance.md"] = performance.page(NOTE)
     pages[DOCS / "images" / "performance.svg"] = performance.chart(performance.newest_bars())

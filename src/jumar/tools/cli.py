@@ -29,6 +29,7 @@ COMMANDS = {  # name: (module, one line for --help)
     "enable": ("jumar.tools.enable.command", "Take an ONNX model through every layer and explain each."),
     "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
     "tune": ("jumar.tools.tune", "Measure the plans of a model's layers on this machine and keep the faster ones."),
+    "soc": ("jumar.tools.soc", "List the Ascend chips that are known, and show one with the source of every figure."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
     "explain": ("jumar.tools.explain", "Explain an error code."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),

@@ -3,7 +3,7 @@
 In: facts with their sources (chips/, constants).  Out: `Chip`, `Task`, `Prediction`.  It knows kernels and bytes, no graph: the compiler makes tasks.
 """
 
-from jumar.device.npu.chip import Chip, Figure, chips, find_chip
+from jumar.device.npu.chip import DERIVED, DOCUMENTED, MEASURED, Chip, Figure, chips, find_chip
 from jumar.device.npu.task import (
     AI_CPU,
     BOTTLENECKS,
@@ -26,8 +26,11 @@ __all__ = [
     "COMMUNICATION",
     "CORES",
     "CUBE",
+    "DERIVED",
+    "DOCUMENTED",
     "DVPP",
     "HOST",
+    "MEASURED",
     "MIX_CUBE",
     "MIX_VECTOR",
     "VECTOR",
