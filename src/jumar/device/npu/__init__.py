@@ -4,6 +4,7 @@ In: facts with their sources (chips/, constants).  Out: `Chip`, `Task`, `Predict
 """
 
 from jumar.device.npu.chip import DERIVED, DOCUMENTED, MEASURED, Chip, Figure, chips, find_chip
+from jumar.device.npu.communication import collective
 from jumar.device.npu.task import (
     AI_CPU,
     BOTTLENECKS,
@@ -19,6 +20,7 @@ from jumar.device.npu.task import (
     Prediction,
     Task,
 )
+from jumar.device.npu.timeline import Span, Timeline, timeline
 
 __all__ = [
     "AI_CPU",
@@ -38,7 +40,11 @@ __all__ = [
     "Figure",
     "Operand",
     "Prediction",
+    "Span",
     "Task",
+    "Timeline",
     "chips",
+    "collective",
     "find_chip",
+    "timeline",
 ]
