@@ -67,11 +67,10 @@ def test_an_unknown_key_gets_the_nearest() -> None:
 
 
 def test_another_device_is_an_error_that_names_the_layer_and_is_a_runtime_error() -> None:
-    for target, why in (("Ascend", "CANN"), ("GPU", "no code generator")):
-        with pytest.raises(RuntimeError, match=rf"Unsupported device target {target}") as caught:
-            context.set_context(device_target=target)
-        assert isinstance(caught.value, DeviceError)
-        assert why in str(caught.value)
+    with pytest.raises(RuntimeError, match="Unsupported device target GPU") as caught:
+        context.set_context(device_target="GPU")
+    assert isinstance(caught.value, DeviceError)
+    assert "no code generator" in str(caught.value)
     assert context.get_context("device_target") == "CPU"
 
 
@@ -131,5 +130,5 @@ def test_devices_are_set_and_asked_for() -> None:
     assert get_current_device() == ("CPU", 0)
     set_deterministic(True)
     assert context.get_context("deterministic") == "ON"
-    with pytest.raises(RuntimeError, match="Unsupported device target Ascend"):
-        set_device("Ascend")
+    with pytest.raises(RuntimeError, match="Unsupported device target GPU"):
+        set_device("GPU")

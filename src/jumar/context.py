@@ -14,6 +14,7 @@ from typing import Any
 
 from jumar._checkparam import args_type_check
 from jumar.base import DeviceError, event, nearest
+from jumar.frontend import twin
 from jumar.frontend.guards import EPOCH
 from jumar.parallel._auto_parallel_context import (
     ParallelMode,
@@ -89,14 +90,21 @@ def force_mode(name: str) -> None:
 
 def _target(key: str, value: str) -> str:
     _one_of(*TARGETS)(key, value)
-    if value != "CPU":
-        layer = "its driver and run time (CANN) were not found" if value in ("Ascend", "Davinci") else "Jumar has no code generator for it"
+    if value == "GPU":
         raise TargetError(
-            f"Unsupported device target {value}. This process only supports one of the ['CPU']. device: {value} cannot run here, {layer}",
-            hint="device_target='CPU'; code for Ascend can be made, but only a machine with CANN runs it",
+            f"Unsupported device target {value}. This process only supports one of the ['CPU', 'Ascend']. "
+            f"device: {value} cannot run here, Jumar has no code generator for it",
+            hint="device_target='CPU', or 'Ascend' for the twin of an Ascend NPU: values computed here, times predicted",
             code="device-target",
         )
-    return value
+    return "Ascend" if value == "Davinci" else value
+
+
+def _set_target(value: str) -> None:
+    if value == "Ascend":
+        twin.start()
+    else:
+        twin.stop()
 
 
 def _device_id(key: str, value: int) -> int:
@@ -184,7 +192,7 @@ def _act_compile_cache(value: bool) -> None:
 
 KEYS: dict[str, Key] = {
     "mode": Key(PYNATIVE_MODE, int, _mode, _set_mode, here="how cells run"),
-    "device_target": Key("CPU", str, _target, here="CPU only"),
+    "device_target": Key("CPU", str, _target, _set_target, here="the CPU, or the twin of an Ascend NPU"),
     "device_id": Key(0, int, _device_id),
     "save_graphs": Key(0, (bool, int), _save_graphs, _act_save_graphs, here="JUMAR_SAVE_GRAPHS"),
     "save_graphs_path": Key(".", str, None, _act_save_graphs, here="JUMAR_SAVE_GRAPHS"),

@@ -18,7 +18,7 @@ class DeviceInfo(NamedTuple):
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Chooses the device: "CPU"."""
+    """Chooses the device: "CPU", or "Ascend" for the twin of an NPU."""
     set_context(device_target=device_target)
     if device_id is not None:
         set_context(device_id=device_id)

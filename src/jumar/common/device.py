@@ -1,10 +1,10 @@
-"""`DeviceCtx`: a block in which tensors are made on a device.   There is one: the CPU."""
+"""`DeviceCtx`: a block in which tensors are made on a device: the CPU, or the twin of an Ascend NPU."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jumar.context import _target
+from jumar.context import _target, get_context, set_context
 
 
 class DeviceCtx:
@@ -18,10 +18,12 @@ class DeviceCtx:
         )
 
     def __enter__(self) -> DeviceCtx:
+        self._before = get_context("device_target")
+        set_context(device_target=self.name)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        return None
+        set_context(device_target=self._before)
 
     def __call__(self, function: Any) -> Any:
         return function

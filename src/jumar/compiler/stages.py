@@ -57,6 +57,15 @@ def looks_up(target: Target) -> bool:
     return target.has("avx512vbmi") or target.architecture == "aarch64"
 
 
+def device_independent() -> tuple[Pass, ...]:
+    """What any device gains from: the passes before an Ascend NPU's own.   Attention stays as it is written: GE makes no FlashAttention of it by itself."""
+    table: tuple[Pass, ...] = (
+        Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(False), Fold(), Canonicalize(),
+        Recognize(attention=False), Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
+    )  # fmt: skip
+    return table
+
+
 def stages(target: Target) -> tuple[Stage, ...]:
     """The stages that end in a graph, for a target, without the passes that the setting `skip_passes` names."""
     table = (

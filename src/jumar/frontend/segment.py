@@ -16,6 +16,7 @@ from jumar.base import Array, code_version, config, event, span
 from jumar.frontend.engines import Cpu, Native
 from jumar.frontend.memory import check_fits
 from jumar.frontend.store import digest, open_store
+from jumar.frontend.twin import TWIN, ran
 from jumar.ir import Constant, Graph, Node, param, print_graph, same_node
 from jumar.runtime import Instance, allocate
 
@@ -29,10 +30,17 @@ class Segment:
     instance: Instance
     lifted: tuple[int, ...]
     updates: tuple[tuple[int, int], ...]
-    nodes: int
+    graph: Graph
+
+    @property
+    def nodes(self) -> int:
+        """Operators of the piece."""
+        return self.graph.count()
 
     def run(self, known: list[Array], numbers: Sequence[Array]) -> list[Array]:
         """Values of the wanted nodes."""
+        if TWIN:
+            ran(self.graph)
         return self.instance.run([*known, *(numbers[i] for i in self.lifted)] if self.lifted else known)
 
 
@@ -133,7 +141,7 @@ def _make(wanted: Sequence[Node], shape: Shape, updates: tuple[tuple[int, int], 
         else:
             new[node] = same_node(node, tuple(new[i] for i in node.inputs))
     graph = Graph(name, tuple(params), tuple(new[w] for w in wanted), updates=updates)
-    return Segment(compiled(graph), lifted, updates, graph.count())
+    return Segment(compiled(graph), lifted, updates, graph)
 
 
 def compiled(graph: Graph) -> Instance:

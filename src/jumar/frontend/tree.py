@@ -19,6 +19,7 @@ from jumar.frontend.guards import EPOCH, Record, failing
 from jumar.frontend.recorder import fits
 from jumar.frontend.segment import Segment
 from jumar.frontend.tensor import Tensor, element, wrap
+from jumar.frontend.twin import TWIN, ran
 from jumar.ir import Op
 from jumar.runtime import Bound
 
@@ -99,6 +100,8 @@ class Run:
                 if tensor._value is not arrays[at]:
                     bound.put(i, tensor.array)
                     arrays[at] = tensor._value
+        if TWIN:
+            ran(self.segment.graph)
         return bound(*[s.get(leaves, slots) for s in self.given])
 
     def _bind(self) -> Bound:

@@ -1,0 +1,90 @@
+"""The twin under a script: what ran while the script asked for an Ascend NPU, and what such an NPU would have taken.
+
+In: `set_context(device_target="Ascend")` on a machine without one (`start`), pieces of captured functions as they run (segment.py), and single operators
+(engine.py).  Out: `watched()`, each graph with its number of runs; a report asks `compiler.forecast` for its time.  Values are computed on this CPU, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jumar.base import Array, config, event, type_of
+from jumar.device import find_cann
+from jumar.ir import Graph, Op, apply, param
+from jumar.log import warning
+
+if TYPE_CHECKING:
+    from jumar.device.npu import Chip
+
+GRAPH, OPERATOR = "graph", "operator"
+
+
+@dataclass
+class Watched:
+    """A graph that ran.   kind: a piece of a captured function, or one operator of PYNATIVE mode."""
+
+    graph: Graph
+    kind: str
+    runs: int = 0
+
+
+@dataclass
+class Twin:
+    """The NPU that is stood for, and what ran meanwhile."""
+
+    chip: Chip
+    graphs: dict[object, Watched] = field(default_factory=dict)
+
+
+TWIN: list[Twin] = []  # one, while a script asks for an Ascend NPU: engines look here at every call
+
+
+def start() -> None:
+    """From now on what runs is watched; said once in the log."""
+    from jumar.device.npu import find_chip  # noqa: PLC0415  (scripts for the CPU need no chips)
+
+    chip = find_chip(config("soc"))
+    if TWIN and TWIN[0].chip == chip:
+        return
+    first = not TWIN
+    TWIN[:] = [Twin(chip)]
+    event("twin", chip=chip.name)
+    if first:
+        cann = find_cann()
+        why = f"{cann}".partition("\n")[0] + ("; Jumar has no driver for it yet" if cann.usable else "")
+        warning(
+            "device_target='Ascend': %s. The twin of %s (JUMAR_SOC) stands for it: values are computed on this CPU, times are predicted, nothing runs on an NPU. "
+            "`jumar run --explain` reports them.", why, chip.name,
+        )  # fmt: skip
+
+
+def stop() -> None:
+    """What runs is not watched any more; what was seen is forgotten."""
+    TWIN.clear()
+
+
+def ran(graph: Graph) -> None:
+    """A piece of a captured function ran."""
+    seen = TWIN[0].graphs
+    found = seen.get(graph)
+    if found is None:
+        found = seen[graph] = Watched(graph, GRAPH)
+    found.runs += 1
+
+
+def ran_operator(op: Op, arrays: Sequence[Array]) -> None:
+    """One operator ran by itself."""
+    seen = TWIN[0].graphs
+    key = (op, *[(a.shape, a.dtype) for a in arrays])
+    found = seen.get(key)
+    if found is None:
+        node = apply(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
+        found = seen[key] = Watched(Graph(op.name, node.inputs, node.results), OPERATOR)
+    found.runs += 1
+
+
+def watched() -> tuple[Chip, list[Watched]] | None:
+    """The chip and what ran on its twin; None where no script asked for one."""
+    return (TWIN[0].chip, list(TWIN[0].graphs.values())) if TWIN else None
