@@ -1,0 +1,198 @@
+"""What CANN has no operator for, said in operators that it has: the expansions that select.py tries before the AI CPU.
+
+In: a node that no kernel of the chip takes.  Out: its results in other operators of ours (which may need expanding themselves), or None.
+An operator's own `decompose` is the commonest one; those here hang on what chips lack: f32 on the cube, unsigned codes, look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jumar.base import f16, f32, i8, i32, u8
+from jumar.compiler.passes.decompose import decomposed
+from jumar.device.npu import Chip
+from jumar.ir import Node, constant, located
+from jumar.operators import (
+    BitCast,
+    Clip,
+    Concat,
+    Conv,
+    Gather,
+    IsNan,
+    MatMul,
+    ReduceSum,
+    Round,
+    Slice,
+    add,
+    bounds,
+    cast,
+    div,
+    mul,
+    normal_axis,
+    select,
+    slice_axis,
+    sub,
+)
+from jumar.operators.activation import Activation  # the face gives this name to those of recurrent cells
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Results of a node in other operators, and why it is taken apart."""
+
+    results: tuple[Node, ...]
+    why: str
+
+
+def expand(node: Node, chip: Chip) -> Expansion | None:
+    """The node in other operators, None where there is no way to say it."""
+    with located(node.loc):
+        for rule in RULES.get(node.op.name, ()):
+            found = rule(node, chip)
+            if found is not None:
+                return found
+        if isinstance(node.op, Activation):
+            return Expansion(
+                (node.op.decompose(*node.inputs),), f"CANN has no kernel for this {node.op.name} on {chip.name}: its formula in parts"
+            )
+    parts = decomposed(node)
+    return None if parts is None else Expansion(parts, f"CANN has no kernel for this {node.op.name} on {chip.name}: computed in parts")
+
+
+def _in_f16(node: Node, chip: Chip) -> Expansion | None:
+    """A product of f32 on a cube without f32: of f16 with sums of f32, between casts."""
+    if node.inputs[0].dtype != f32 or "f32" in chip.cube_macs or "f16" not in chip.cube_macs:
+        return None
+    op: Any = node.op
+    result = op(*(cast(i, f16) if i.dtype == f32 else i for i in node.inputs))
+    return Expansion((cast(result, f32),), f"the cube of {chip.name} multiplies no f32: multiplied in f16, between casts")
+
+
+def _of_signed(node: Node, chip: Chip) -> Expansion | None:
+    """Products of unsigned codes: of signed ones, 128 less, which the zero code of x and sums over x make good."""
+    x, w, *bias = node.inputs
+    op: Any = node.op
+    if bias or "i8" not in chip.cube_macs or not {x.dtype, w.dtype} <= {u8, i8} or x.dtype == w.dtype == i8:
+        return None
+    zero = op.x_zero
+    if x.dtype == u8:
+        x, zero = _less_128(x), zero - 128
+    op = replace(op, x_zero=zero)
+    total = op(x, _less_128(w) if w.dtype == u8 else w)
+    if w.dtype == u8:
+        if isinstance(op, MatMul):
+            sums = ReduceSum((x.rank - 1,), keepdims=w.rank > 1)(sub(cast(x, i32), zero))
+        else:
+            ones = w.shape if op.groups > 1 else (1, *w.shape[1:])
+            sums = op(x, constant(np.ones(ones, np.int8), i8))
+        total = add(total, mul(sums, 128))
+    return Expansion((total,), "the cube multiplies signed codes: 128 is taken off the unsigned ones")
+
+
+def _less_128(x: Node) -> Node:
+    """Codes 0..255 as -128..127, by way of f16, which every vector unit converts."""
+    return cast(sub(cast(x, f16), 128), i8)
+
+
+def _by_gather(node: Node, chip: Chip) -> Expansion | None:
+    """A look-up in 256 codes: a gather."""
+    op: Any = node.op
+    (x,) = node.inputs
+    table = constant(np.array(op.table, np.int16).astype(op.dtype.numpy), op.dtype)
+    return Expansion((Gather(0)(table, cast(x if x.dtype == u8 else BitCast(u8)(x), i32)),), "a table of 256 codes is read by a gather")
+
+
+def _quantized(node: Node, chip: Chip) -> Expansion | None:
+    """Codes step by step, for types that AscendQuant does not make."""
+    op: Any = node.op
+    x, scale, *zero = node.inputs
+    if not op.dtype.is_integer:
+        return Expansion((replace_cast(div(x, scale), op),), "AscendQuant makes i8 only: divided and cast")
+    low, high = bounds(op.dtype)
+    y = Round()(div(x, scale))
+    y = add(y, cast(zero[0], y.dtype)) if zero else y
+    y = Clip(float(low), float(high))(y)
+    return Expansion((cast(_without_nan(y), op.dtype),), "AscendQuant makes i8 only: divided, rounded, held within bounds and cast")
+
+
+def replace_cast(x: Node, op: Any) -> Node:
+    """A cast that saturates as the quantization does."""
+    made = cast(x, op.dtype)
+    return replace(made.op, saturate=op.saturate)(x)  # type: ignore[type-var]
+
+
+def _without_nan(y: Node) -> Node:
+    return select(IsNan()(y), 0, y)
+
+
+def _dequantized(node: Node, chip: Chip) -> Expansion | None:
+    """Numbers of codes step by step, for types that AscendAntiQuant and AscendDequant do not take or make."""
+    x, scale, *zero = node.inputs
+    code = cast(x, scale.dtype)
+    code = sub(code, cast(zero[0], scale.dtype)) if zero else code
+    return Expansion((mul(code, scale),), "CANN's dequantization gives f16 or bf16 of i8 and i32: cast, moved and scaled")
+
+
+def _last_of_equals(node: Node, chip: Chip) -> Expansion | None:
+    """The last of equal elements is the first from behind."""
+    op: Any = node.op
+    if not op.select_last:
+        return None
+    (x,) = node.inputs
+    axis = normal_axis(op.name, op.axis, x.rank)
+    n = x.shape[axis]
+    starts, stops, steps = [0] * x.rank, list(x.shape), [1] * x.rank
+    starts[axis], stops[axis], steps[axis] = n - 1, -1, -1
+    backwards = Slice(tuple(starts), tuple(stops), tuple(steps))(x)
+    first = replace(op, select_last=False)(backwards)
+    return Expansion((sub(n - 1, first),), "CANN gives the first of equal elements: searched from behind")
+
+
+def _wrapped(node: Node, chip: Chip) -> Expansion | None:
+    """Periodic padding: the two ends of each dimension stand before and after it."""
+    op: Any = node.op
+    (y,) = node.inputs
+    if op.mode != "wrap":
+        return None
+    for axis, (low, high) in enumerate(zip(op.low, op.high, strict=True)):
+        n = y.shape[axis]
+        if not n or min(low, high) < 0:
+            return None
+        if low or high:
+            copies = -(-low // n) + 1 + -(-high // n)
+            start = -low % n
+            y = Concat(axis)(*[y] * copies) if copies > 1 else y
+            y = slice_axis(y, axis, start, start + low + n + high)
+    return Expansion((y,), "CANN pads with constants, edges and mirrors: a period is put together")
+
+
+def _mean_of_holes(node: Node, chip: Chip) -> Expansion | None:
+    """A mean over a window with holes: a depthwise convolution, and the count of each window."""
+    op: Any = node.op
+    (x,) = node.inputs
+    if not any(d > 1 for d in op.dilations) or op.channels_last:
+        return None
+    c, spatial = x.shape[1], x.shape[2:]
+    ones = constant(np.ones((c, 1, *op.kernel), x.dtype.numpy))
+    total = Conv(op.strides, op.pads_low, op.pads_high, op.dilations, c)(x, ones)
+    counts = np.asarray(op.counts(spatial), np.float64)
+    return Expansion(
+        (mul(total, constant((1 / counts).astype(x.dtype.numpy))),), "CANN's average pools have no dilation: a depthwise convolution"
+    )
+
+
+RULES: dict[str, tuple[Callable[[Node, Chip], Expansion | None], ...]] = {
+    **dict.fromkeys(("conv", "matmul"), (_in_f16, _of_signed)),
+    **dict.fromkeys(("conv_transpose", "conv_grad_input", "conv_grad_weight"), (_in_f16,)),
+    "lookup": (_by_gather,),
+    "quantize": (_quantized,),
+    "dequantize": (_dequantized,),
+    "pad": (_wrapped,),
+    "avg_pool": (_mean_of_holes,),
+    "arg_max": (_last_of_equals,),
+    "arg_min": (_last_of_equals,),
+}
