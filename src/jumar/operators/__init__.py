@@ -50,6 +50,7 @@ from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule, schedules,
 )  # fmt: skip
 from jumar.operators.fusible import has_own_schedule, is_one_nest, is_root, refusal
+from jumar.operators.activation import Activation as Formula  # the face gives the name Activation to those of recurrent cells
 from jumar.operators.attention import MINUS_INFINITY, attention_scores, attention_values, attention_weights, masked
 from jumar.operators.contraction import fitted, matmul
 from jumar.operators.families import broadcast
@@ -66,7 +67,7 @@ __all__ = [
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv",
     "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
-    "find_schedule", "fitted", "Floor", "FloorDiv", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Greater",
+    "find_schedule", "fitted", "Floor", "FloorDiv", "Formula", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Greater",
     "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
     "Identity", "ImageDecode", "InstanceNorm", "integer_conv", "integer_matmul", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan",
     "LayerNorm", "LeakyRelu", "Less", "less",

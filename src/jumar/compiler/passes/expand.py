@@ -21,6 +21,7 @@ from jumar.operators import (
     Clip,
     Concat,
     Conv,
+    Formula,
     Gather,
     IsNan,
     MatMul,
@@ -37,7 +38,6 @@ from jumar.operators import (
     slice_axis,
     sub,
 )
-from jumar.operators.activation import Activation  # the face gives this name to those of recurrent cells
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def expand(node: Node, chip: Chip) -> Expansion | None:
             found = rule(node, chip)
             if found is not None:
                 return found
-        if isinstance(node.op, Activation):
+        if isinstance(node.op, Formula):
             return Expansion(
                 (node.op.decompose(*node.inputs),), f"CANN has no kernel for this {node.op.name} on {chip.name}: its formula in parts"
             )
