@@ -33,17 +33,43 @@ def collective(kind: str, nbytes: int, ranks: int, chip: Chip, *, servers: int =
     >>> collective("all_reduce", 1, 1, find_chip("Ascend910B4")).time_us
     0.0
     """
-    name = _NAMES.get(kind.lower().replace("hcom", "").replace("_", ""))
-    if name is None:
-        raise DeviceError(
-            f"collective: kind must be one of {', '.join(KINDS)}, got {kind!r}", hint=nearest(kind, list(KINDS)), code="npu-collective"
-        )
+    name = _name(kind)
     if ranks < 1 or nbytes < 0:
         raise DeviceError(
             f"collective: ranks must be 1 or more and bytes 0 or more, got {ranks} ranks and {nbytes} bytes", code="npu-collective"
         )
     if ranks == 1:
         return Prediction(0.0, 0.0, 0.0, "communication", evidence="one rank: nothing is sent")
+    link = _link(chip)
+    domain = int(_constant("domain", chip.family, "value") or 1)
+    servers = servers or -(-ranks // domain) if link != "pcie" else 1
+    parts, least, most = (_parts(name, nbytes, ranks, chip, link, max(1, servers), which) for which in ("value", "high", "low"))
+    measured = chip.family == "Ascend910B" and servers == 1
+    evidence = "calibrated" if measured else f"rates of {link} and between servers on {chip.name} are documented, not measured"
+    return Prediction(sum(parts.values()), sum(least.values()), sum(most.values()), "communication", parts, evidence=evidence)
+
+
+def transfers(kind: str, nbytes: int, ranks: int, chip: Chip) -> tuple[int, float, str]:
+    """What one rank sends in a collective inside a server: how many transfers, bytes of each, and over which link."""
+    name, link = _name(kind), _link(chip)
+    if ranks < 2:
+        return 0, 0.0, link
+    shape = KINDS[name][0]
+    rounds = int(shape.split("/", maxsplit=1)[0])
+    peers = 1 if name == "send_recv" else ranks - 1
+    return rounds * peers, nbytes / ranks if "/" in shape else float(nbytes), link
+
+
+def _name(kind: str) -> str:
+    name = _NAMES.get(kind.lower().replace("hcom", "").replace("_", ""))
+    if name is None:
+        raise DeviceError(
+            f"collective: kind must be one of {', '.join(KINDS)}, got {kind!r}", hint=nearest(kind, list(KINDS)), code="npu-collective"
+        )
+    return name
+
+
+def _link(chip: Chip) -> str:
     link = next((x for x in ("hccs", "ub", "pcie") if x in chip.links), "")
     if not link:
         raise DeviceError(
@@ -51,16 +77,14 @@ def collective(kind: str, nbytes: int, ranks: int, chip: Chip, *, servers: int =
             hint="run on one rank, or choose a chip with HCCS",
             code="npu-collective",
         )
-    domain = int(_constant("domain", chip.family, "value") or 1)
-    servers = servers or -(-ranks // domain) if link != "pcie" else 1
-    time_us, low_us, high_us = (_time(name, nbytes, ranks, chip, link, max(1, servers), which) for which in ("value", "high", "low"))
-    measured = chip.family == "Ascend910B" and servers == 1
-    evidence = "calibrated" if measured else f"rates of {link} and between servers on {chip.name} are documented, not measured"
-    return Prediction(time_us, low_us, high_us, "communication", {"communication": time_us}, evidence=evidence)
+    return link
 
 
-def _time(name: str, nbytes: int, ranks: int, chip: Chip, link: str, servers: int, which: str) -> float:
-    """Microseconds.   which: `value`, or `high` for what is quickest (high rates, low costs), or `low` for the slowest."""
+def _parts(name: str, nbytes: int, ranks: int, chip: Chip, link: str, servers: int, which: str) -> dict[str, float]:
+    """Microseconds by part.   which: `value`, or `high` for what is quickest (high rates, low costs), or `low` for the slowest.
+
+    setup: what any collective costs; links: transfers inside a server; network: between servers; local: copies to and from the buffer.
+    """
     costs = {"value": "value", "high": "low", "low": "high"}[which]
     shape, copied, rounds = KINDS[name]
     near = -(-ranks // servers)
@@ -69,26 +93,22 @@ def _time(name: str, nbytes: int, ranks: int, chip: Chip, link: str, servers: in
     rate = chip.links[link] * (_constant(link, "any", which) or 1.0)
     # a mesh has one link to each peer; behind a switch the peers share one port, so n - 1 transfers follow one another
     peers = max(1, near - 1)
-    per_link = rate / peers if switched and shape != "1" else rate if switched else rate / max(1, domain - 1)
-    transfers = float(shape.split("/", maxsplit=1)[0])
+    per_link = rate if switched else rate / max(1, domain - 1)
+    serial = peers if switched and name != "send_recv" else 1
     part = nbytes / near if "/" in shape else float(nbytes)
-    serial = peers if switched and name == "all_gather" else 1
-    transfer, setup = _constant("transfer_us", "any", costs) or 0.0, _constant("setup_us", "any", costs) or 0.0
-    time_us = setup
-    ramp = _constant("ramp_nbytes", "any", costs) or 0.0
-    if near > 1:
-        time_us += transfers * serial * (transfer + (part + min(part, ramp)) / per_link * 1e6)
+    transfer, ramp = _constant("transfer_us", "any", costs) or 0.0, _constant("ramp_nbytes", "any", costs) or 0.0
     local = chip.memory_bytes_per_s * (_constant("local", "any", which) or 1.0)
-    time_us += copied * nbytes / local * 1e6
+    parts = {"setup": _constant("setup_us", "any", costs) or 0.0, "links": 0.0, "network": 0.0, "local": copied * nbytes / local * 1e6}
+    if near > 1:
+        parts["links"] = int(shape.split("/", maxsplit=1)[0]) * serial * (transfer + (part + min(part, ramp)) / per_link * 1e6)
     if servers > 1:
         between = next((x for x in ("roce", "ub", "hccs", "pcie") if x in chip.links), link)
         outer = chip.links[between] * (_constant(between, "any", which) or 1.0)
         # a ring over the servers of what each rank holds after the inner step
-        held = part if name != "send_recv" else float(nbytes)
         pieces = rounds * (servers - 1) or 1
-        each = held / servers if rounds and name != "all_gather" else held
-        time_us += pieces * (transfer + each / outer * 1e6)
-    return time_us
+        each = part / servers if rounds and name != "all_gather" else part
+        parts["network"] = pieces * (transfer + each / outer * 1e6)
+    return parts
 
 
 def _constant(item: str, family: str, which: str) -> float | None:

@@ -1,0 +1,51 @@
+"""Tables of the host: api_statistic.csv and operator_details.csv.
+
+In: a `Step`.  Out: rows of text.  A sunk graph has one call of the host for all kernels, so its operators are the graph and nothing else.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from jumar.tools.profile.kernels import Rows, number
+from jumar.tools.profile.step import Step, on_cores
+
+API_STATISTIC = "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"
+OPERATOR_DETAILS = (
+    "Name,Input Shapes,Call Stack,Host Self Duration(us),Host Total Duration(us),Device Self Duration(us),Device Total Duration(us),"
+    "Device Self Duration With AICore(us),Device Total Duration With AICore(us)"
+)
+
+
+def api_statistic(step: Step) -> Rows:
+    """Calls of the host: launches, and the wait for the end."""
+    launches = [s.launched_us - s.launch_us for s in step.device_spans if s.launched_us > s.launch_us]
+    last = max((s.launched_us for s in step.line.spans), default=0.0)
+    calls = {("node", "launch"): launches, ("acl", "aclrtSynchronizeStream"): [step.line.latency_us - last] if step.line.spans else []}
+    rows = [
+        [level, name, number(sum(v)), str(len(v)), number(sum(v) / len(v)), number(min(v)), number(max(v)), number(statistics.pvariance(v))]
+        for (level, name), v in calls.items()
+        if v
+    ]
+    return [API_STATISTIC.split(","), *rows]
+
+
+def operator_details(step: Step) -> Rows:
+    """Operators as the host starts them, with the time of their kernels."""
+    line = step.line
+    if line.mode == "sunk":
+        cores = sum(s.time_us for s in step.device_spans if on_cores(step, s))
+        device = sum(s.time_us for s in step.device_spans)
+        return [
+            OPERATOR_DETAILS.split(","),
+            [f"{step.name} (whole graph)", "", "", *(number(x) for x in (line.latency_us,) * 2 + (device,) * 2 + (cores,) * 2)],
+        ]
+    rows: Rows = [OPERATOR_DETAILS.split(",")]
+    for span in line.spans:
+        task = line.tasks[span.index]
+        device = span.time_us if span.stream else 0.0
+        cores = device if on_cores(step, span) else 0.0
+        shapes = ";\r\n".join(",".join(map(str, o.shape)) for o in task.inputs)
+        host = span.launched_us - span.launch_us
+        rows.append([step.kernel(span), shapes, task.place, *(number(x) for x in (host, host, device, device, cores, cores))])
+    return rows
