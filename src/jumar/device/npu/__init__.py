@@ -4,7 +4,7 @@ In: facts with their sources (chips/, constants).  Out: `Chip`, `Task`, `Predict
 """
 
 from jumar.device.npu.chip import DERIVED, DOCUMENTED, MEASURED, Chip, Figure, chips, find_chip
-from jumar.device.npu.communication import collective
+from jumar.device.npu.communication import collective, transfers
 from jumar.device.npu.task import (
     AI_CPU,
     BOTTLENECKS,
@@ -20,7 +20,7 @@ from jumar.device.npu.task import (
     Prediction,
     Task,
 )
-from jumar.device.npu.timeline import Span, Timeline, timeline
+from jumar.device.npu.timeline import HOST_STREAM, Span, Timeline, timeline
 
 __all__ = [
     "AI_CPU",
@@ -32,6 +32,7 @@ __all__ = [
     "DOCUMENTED",
     "DVPP",
     "HOST",
+    "HOST_STREAM",
     "MEASURED",
     "MIX_CUBE",
     "MIX_VECTOR",
@@ -47,4 +48,5 @@ __all__ = [
     "collective",
     "find_chip",
     "timeline",
+    "transfers",
 ]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jumar.device.npu import COMMUNICATION, Span, Task
-from jumar.device.npu.communication import transfers
+from jumar.device.npu import COMMUNICATION, Span, Task, transfers
 from jumar.tools.profile.step import Step, collective_type
 
 _TRANSPORTS = ("RDMA", "HCCS", "PCIE", "SDMA", "SIO")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jumar.device.npu import AI_CPU, COMMUNICATION, Span, Task, Timeline
-from jumar.device.npu.timeline import HOST_STREAM
+from jumar.device.npu import AI_CPU, COMMUNICATION, HOST_STREAM, Span, Task, Timeline
 
 PREDICTED = "predicted by the twin of jumar, not measured"
 
