@@ -11,14 +11,31 @@ from jumar.compiler.passes.fold_scale import FoldScale
 from jumar.compiler.passes.fuse import Fuse
 from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
+from jumar.compiler.passes.precision import SetPrecision
 from jumar.compiler.passes.quantize import QuantizedProducts
 from jumar.compiler.passes.recognize import Recognize
 from jumar.compiler.passes.recompute import Recompute
+from jumar.compiler.passes.select import Select
 from jumar.compiler.passes.split import Split
 
 PASSES: dict[str, Callable[..., Any]] = {
     p.name: p
-    for p in (Canonicalize, CutBatch, Decompose, Fold, FoldScale, Fuse, Layout, Merge, QuantizedProducts, Recognize, Recompute, Split)
+    for p in (
+        Canonicalize,
+        CutBatch,
+        Decompose,
+        Fold,
+        FoldScale,
+        Fuse,
+        Layout,
+        Merge,
+        QuantizedProducts,
+        Recognize,
+        Recompute,
+        Select,
+        SetPrecision,
+        Split,
+    )
 }
 
 __all__ = [
@@ -34,5 +51,7 @@ __all__ = [
     "QuantizedProducts",
     "Recognize",
     "Recompute",
+    "Select",
+    "SetPrecision",
     "Split",
 ]

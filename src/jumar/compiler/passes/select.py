@@ -18,7 +18,7 @@ from jumar.compiler.passes.canonicalize import Canonicalize
 from jumar.compiler.passes.expand import Expansion, expand
 from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.merge import Merge
-from jumar.device.npu import AI_CPU, DVPP, HOST, Chip, library
+from jumar.device.npu import AI_CPU, DVPP, HOST, Chip, find_chip, library
 from jumar.ir import Constant, Get, Graph, Node, Param, param, rebuild, same_node, topological
 
 ACLNN, GE, COMPOSITE, CPU, MEDIA, ON_HOST, VIEW, NONE = "aclnn", "ge", "composite", "ai cpu", "dvpp", "host", "view", "none"
@@ -119,6 +119,17 @@ def select(graph: Graph, chip: Chip, *, strict: bool = False, inference: bool = 
     selection = Selection(result, kept, tuple(composites), warnings)
     event("select", chip=chip.name, **{unit or "view": n for unit, n in selection.by_unit().items()})
     return selection
+
+
+@dataclass(frozen=True)
+class Select:
+    """The pass under a name, for golden files: the graph in operators that the chip has."""
+
+    soc: str = "310P3"
+    name = "select"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return select(graph, find_chip(self.soc)).graph
 
 
 @dataclass(frozen=True, eq=False)
