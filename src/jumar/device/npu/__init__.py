@@ -3,6 +3,7 @@
 In: facts with their sources (chips/, constants).  Out: `Chip`, `Task`, `Prediction`.  It knows kernels and bytes, no graph: the compiler makes tasks.
 """
 
+from jumar.device.npu.arithmetic import Arithmetic, arithmetic, hf32, limits, rounded
 from jumar.device.npu.chip import DERIVED, DOCUMENTED, MEASURED, Chip, Figure, chips, find_chip
 from jumar.device.npu.communication import collective, transfers
 from jumar.device.npu.task import (
@@ -37,6 +38,7 @@ __all__ = [
     "MIX_CUBE",
     "MIX_VECTOR",
     "VECTOR",
+    "Arithmetic",
     "Chip",
     "Figure",
     "Operand",
@@ -44,9 +46,13 @@ __all__ = [
     "Span",
     "Task",
     "Timeline",
+    "arithmetic",
     "chips",
     "collective",
     "find_chip",
+    "hf32",
+    "limits",
+    "rounded",
     "timeline",
     "transfers",
 ]
