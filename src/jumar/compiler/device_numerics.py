@@ -59,7 +59,9 @@ class NodeNumerics:
 
     @property
     def label(self) -> str:
-        return f"{self.op} {self.name}" if self.name else f"{self.op} (node {self.number})"
+        if not self.name:
+            return f"{self.op} ({self.place or f'node {self.number}'})"
+        return self.name if self.op.replace("_", "") in self.name.replace("_", "").lower() else f"{self.op} {self.name}"
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,16 @@ def device_numerics(
     started = time.perf_counter()
     math_ = arithmetic(chip, infnan=infnan, hf32=hf32, steps=steps)
     _check(graph, chip, inputs)
-    run = _Run(graph, math_)
-    run.go(inputs)
-    outputs = tuple(
-        _output(n, name, e, d) for n, name, e, d in zip(graph.outputs, _names(graph), run.exact_outputs, run.device_outputs, strict=True)
-    )
-    nodes = tuple(run.found.values())
-    candidates = _candidates(run, inputs, worst_error(outputs), trials)
-    advice = tuple(_advice(run, nodes, chip, math_, candidates))
+    with np.errstate(all="ignore"):  # infinities are what is looked for
+        run = _Run(graph, math_)
+        run.go(inputs)
+        outputs = tuple(
+            _output(n, name, e, d)
+            for n, name, e, d in zip(graph.outputs, _names(graph), run.exact_outputs, run.device_outputs, strict=True)
+        )
+        nodes = tuple(run.found.values())
+        candidates = _candidates(run, inputs, worst_error(outputs), trials)
+        advice = tuple(_advice(run, nodes, chip, math_, candidates))
     return Findings(chip.name, str(math_), nodes, outputs, candidates, advice, time.perf_counter() - started)
 
 
@@ -208,14 +212,9 @@ class _Run:
 
     def _local(self, node: Node, exact_in: list[Any], exact: tuple[Any, ...], written: Written) -> Written:
         """What the chip writes on exact inputs.   Where a kernel rounds once, that is the exact result, rounded."""
-        one_rounding = (
-            not written.step
-            and not (self.math.steps or isinstance(node.op, Conv | MatMul))
-            and all(is_narrow(t.dtype) for t in types_of(node))
-        )
-        if one_rounding and isinstance(exact[0], np.ndarray) and _is_float(exact[0]):
-            values = tuple(self.math.rounded(e, t.dtype) for e, t in zip(exact, types_of(node), strict=True))
-            return Written(values, exact)
+        types = types_of(node)
+        if all(is_narrow(t.dtype) for t in types) and not written.stepped and all(map(_is_float, exact)):
+            return Written(tuple(self.math.rounded(e, t.dtype) for e, t in zip(exact, types, strict=True)), exact)
         return device_value(node, exact_in, self.math)
 
     def _note(
@@ -310,16 +309,26 @@ def _largest(x: Array) -> float:
 def _error(exact: Array, device: Any) -> tuple[float, float]:
     """The relative error in L2 and the largest absolute one, over what is finite in both."""
     wide = widened(np.asarray(device))
-    both = np.isfinite(exact) & np.isfinite(wide)
-    e, d = (exact, wide) if both.all() else (exact[both], wide[both])
-    if not e.size:
+    difference = np.asarray(wide - exact)
+    e = exact
+    if not np.isfinite(difference).all():  # infinity less infinity is no number either
+        both = np.isfinite(exact) & np.isfinite(wide)
+        difference, e = difference[both], exact[both]
+    if not difference.size:
         return 0.0, 0.0
-    difference = np.subtract(d, e, dtype=np.float64)
-    worst = float(np.abs(difference).max())
+    worst = max(float(difference.max()), -float(difference.min()))
     if not worst:
         return 0.0, 0.0
-    size = float(np.linalg.norm(e.astype(np.float64).ravel()))
-    return (float(np.linalg.norm(difference.ravel())) / size if size else math.inf), worst
+    size = _norm(e)
+    return (_norm(difference) / size if size else math.inf), worst
+
+
+def _norm(x: Array) -> float:
+    """The root of the sum of squares."""
+    flat = x.ravel()
+    if flat.dtype == np.float32 and not 1e-15 < float(np.abs(flat).max()) < 1e15:  # squares of these leave fp32
+        flat = flat.astype(np.float64)
+    return math.sqrt(float(np.dot(flat, flat)))
 
 
 def _underflow(exact: Array, dtype: DType) -> tuple[int, int]:

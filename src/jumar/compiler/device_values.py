@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, DType, TensorType, dtype_of, f32
-from jumar.device.npu import Arithmetic, rounded
+from jumar.device.npu import Arithmetic, limits
 from jumar.ir import Constant, Get, Graph, Node, Op, param, topological
 from jumar.operators import (
     BatchNorm,
@@ -54,10 +54,14 @@ _MOVES = ("movement", "source")  # nothing is computed: bits stay as they are
 
 @dataclass(frozen=True)
 class Written:
-    """What a kernel writes.   values: its results; raw: before they were rounded; step: the operator inside that left the range first."""
+    """What a kernel writes.   values: its results; raw: before they were rounded.
+
+    stepped: it rounded between its steps, too; step: the operator inside that left the range first.
+    """
 
     values: tuple[Array, ...]
     raw: tuple[Array, ...]
+    stepped: bool = False
     step: str = ""
 
 
@@ -163,13 +167,16 @@ def _stepwise(steps: Graph, arrays: Sequence[Any], math: Arithmetic) -> Written:
             values[node], raw = written.values[0], written.raw[0]
             if not step and is_narrow(node.dtype) and leaves_range(raw, node.dtype).any() and all(_finite(values[i]) for i in node.inputs):
                 step = written.step or node.op.name
-    return Written((values[steps.outputs[0]],), (raw,), step)
+    return Written((values[steps.outputs[0]],), (raw,), True, step)
 
 
 def leaves_range(x: Array, dtype: DType) -> Array:
     """Where a finite number, or an infinity or NaN that came of finite ones, does not fit the type."""
     wide = widened(x)
-    return ~np.isfinite(rounded(wide, dtype).astype(np.float32)) if dtype.bits > 8 else np.isnan(wide)
+    if dtype.bits <= 8:
+        return np.asarray(np.isnan(wide))
+    halfway = limits(dtype).too_large
+    return np.asarray(~(np.abs(wide) < halfway))
 
 
 def _finite(x: Array) -> bool:

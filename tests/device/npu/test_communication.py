@@ -42,6 +42,6 @@ def test_one_rank_sends_nothing():
 def test_what_cannot_be_is_refused():
     with pytest.raises(DeviceError, match=r"kind must be one of all_reduce, .*got 'all_reduces'") as error:
         collective("all_reduces", 1, 2, CHIP)
-    assert error.value.hint .startswith("did you mean all_reduce")
+    assert error.value.hint.startswith("did you mean all_reduce")
     with pytest.raises(DeviceError, match="ranks must be 1 or more"):
         collective("all_reduce", 1, 0, CHIP)

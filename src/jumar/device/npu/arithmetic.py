@@ -10,6 +10,7 @@ that rounds fp16 is within half a unit of the last place (hardware `exp` and `ln
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,6 +138,11 @@ class Limits:
     normal: float
     smallest: float
     step: float
+
+    @property
+    def too_large(self) -> float:
+        """The least number that rounds past the largest: half a step above it."""
+        return self.largest + self.step * 2.0 ** (math.frexp(self.largest)[1] - 2)
 
 
 def limits(dtype: DType) -> Limits:

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -151,6 +150,8 @@ def _key(name: str) -> str:
 
 def _nearest(key: str) -> str:
     """A question after the names that come near, whatever their case and blanks, or an empty text."""
+    from difflib import get_close_matches  # noqa: PLC0415  (only an error pays for it)
+
     exact, families, _ = _index()
     shown = {_key(product): product for c in chips() for product in c.products}
     shown |= {known: chip.name for known, chip in {**families, **exact}.items()}
