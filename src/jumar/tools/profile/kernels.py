@@ -40,8 +40,9 @@ STEP_TRACE = (
     "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
     "Communication(Not Overlapped and Exclude Receive),Preparing"
 )
-# columns of a unit and the twin's pipe behind each; None: not modelled
+# columns of a unit and the twin's pipe behind each
 _CUBE_PIPES = (("mac", "cube"), ("scalar", "scalar"), ("mte1", "mte1"), ("mte2", "mte2"), ("fixpipe", "fixpipe"))
+_MODELLED = ("cube", "vector", "mte2", "mte3", "scalar")  # a prediction that has pipes leaves out those of these that are idle
 _VECTOR_PIPES = (("vec", "vector"), ("scalar", "scalar"), ("mte2", "mte2"), ("mte3", "mte3"))
 
 
@@ -167,7 +168,7 @@ def _pipes(columns: Sequence[tuple[str, str]], pipes: Mapping[str, float], core_
     """Time and ratio of each pipe of one unit."""
     found: list[str] = []
     for _, pipe in columns:
-        if not core_us:
+        if not core_us or (pipes and pipe in _MODELLED and pipe not in pipes):
             found += ["0.0", "0.0"]
         elif pipe not in pipes:
             found += [NONE, NONE]
