@@ -487,10 +487,10 @@ def _label(node: Node) -> str:
 def _constant(values: Array, dtype: DType, chip: Chip, precision: Precision) -> tuple[Array, int]:
     """A constant in another type as the chip holds it, and how many of its values lie beyond the range of f16."""
     lost = 0
-    if dtype == f16:
-        beyond = np.abs(values.astype(np.float32)) > LARGEST_F16
-        lost = int(np.count_nonzero(beyond & np.isfinite(values.astype(np.float32))))
+    if dtype == f16 and values.size and max(-float(values.min()), float(values.max())) > LARGEST_F16:
+        wide = values.astype(np.float32)
+        lost = int(np.count_nonzero((np.abs(wide) > LARGEST_F16) & np.isfinite(wide)))
         if chip.overflow == "saturate" or (chip.overflow == "both" and precision.infnan is False):
-            values = np.clip(values.astype(np.float32), -LARGEST_F16, LARGEST_F16)
+            values = np.clip(wide, -LARGEST_F16, LARGEST_F16)
     with np.errstate(over="ignore"):
         return values.astype(dtype.numpy), lost
