@@ -21,6 +21,7 @@ from jumar.device.npu.task import (
     Prediction,
     Task,
 )
+from jumar.device.npu.time import predict
 from jumar.device.npu.timeline import HOST_STREAM, Span, Timeline, timeline
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "hf32",
     "limits",
     "rounded",
+    "predict",
     "timeline",
     "transfers",
 ]

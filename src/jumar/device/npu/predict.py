@@ -1,0 +1,134 @@
+"""Times of a table of kernels: `python -m jumar.device.npu.predict OPS.csv[.gz] --out PRED.csv`.
+
+In: a CSV table with a kernel a row: soc, op, kernel_type, in_shapes, in_dtypes, in_formats, out_shapes, out_dtypes, out_formats, attrs (JSON in
+each), row_id where there is one.  Out: row_id, pred_us, low_us, high_us, bottleneck.  Columns with what was measured are not read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jumar.base import DTYPES, DType, Loc
+from jumar.base.errors import DeviceError, StackError
+from jumar.device.npu.chip import Chip, find_chip
+from jumar.device.npu.task import Operand, Task
+from jumar.device.npu.time import predict
+
+NEEDED = ("soc", "op", "in_shapes", "in_dtypes", "out_shapes", "out_dtypes")
+READ = (*NEEDED, "row_id", "kernel_type", "in_formats", "out_formats", "attrs")
+# element types as profiles of Ascend spell them
+_DTYPES = {
+    "float": "f32", "float32": "f32", "fp32": "f32", "dt_float": "f32", "float16": "f16", "fp16": "f16", "half": "f16", "dt_float16": "f16",
+    "bfloat16": "bf16", "bf16": "bf16", "dt_bf16": "bf16", "double": "f64", "float64": "f64", "fp64": "f64", "int8": "i8", "int16": "i16",
+    "int32": "i32", "int64": "i64", "int4": "i4", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
+    "complex64": "c64", "complex128": "c128", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "hifloat8": "f8e5m2", "float8_e8m0": "f8e8m0",
+}  # fmt: skip
+_ABSENT = frozenset({"", "undef", "undefined", "dt_undefined", "null", "none"})
+
+
+def read_row(row: Mapping[str, str], loc: Loc | None = None) -> tuple[Task, Chip]:
+    """The task and the chip of one row of a table."""
+    missing = [c for c in NEEDED if row.get(c) is None]
+    if missing:
+        raise _wrong(f"columns must hold {', '.join(NEEDED)}, got none named {', '.join(missing)}", loc)
+    attrs = _json(row, "attrs", loc) if row.get("attrs") else {}
+    if not isinstance(attrs, dict):
+        raise _wrong(f"attrs must be a JSON object, got {row['attrs'][:60]}", loc)
+    kind = row.get("kernel_type") or row["op"]
+    if not kind:
+        raise _wrong("op must name an operator, got an empty field", loc)
+    task = Task(kind, _operands(row, "in", loc), _operands(row, "out", loc), attrs={**attrs, "op": row["op"]})
+    return task, find_chip(row["soc"])
+
+
+def _operands(row: Mapping[str, str], side: str, loc: Loc | None) -> tuple[Operand, ...]:
+    shapes, dtypes = _json(row, f"{side}_shapes", loc), _json(row, f"{side}_dtypes", loc)
+    formats = _json(row, f"{side}_formats", loc) if row.get(f"{side}_formats") else []
+    if not isinstance(shapes, list) or not all(isinstance(s, list) and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes):
+        raise _wrong(f"{side}_shapes must be a list of shapes, got {row[f'{side}_shapes'][:60]}", loc)
+    if not isinstance(dtypes, list) or not isinstance(formats, list):
+        raise _wrong(f"{side}_dtypes and {side}_formats must be lists, got {row[f'{side}_dtypes'][:60]}", loc)
+    if len(dtypes) < len(shapes):
+        # sources that leave out absent tensors name no type for them: types go to the shapes that are there, in order
+        given = iter(dtypes)
+        dtypes = [next(given, "undef") if shape or len(shapes) == 1 else "undef" for shape in shapes]
+    formats = [*formats, *[""] * (len(shapes) - len(formats))]
+    return tuple(Operand(tuple(s), _dtype(d, loc), f.split(":")[0] or "ND") for s, d, f in zip(shapes, dtypes, formats))
+
+
+def _dtype(name: Any, loc: Loc | None) -> DType | None:
+    key = str(name).lower()
+    if key in _ABSENT:
+        return None
+    found = DTYPES.get(_DTYPES.get(key, key))
+    if found is None:
+        raise _wrong(f"element type must be one of {', '.join(sorted(_DTYPES))}, got {name}", loc)
+    return found
+
+
+def _json(row: Mapping[str, str], column: str, loc: Loc | None) -> Any:
+    try:
+        return json.loads(row.get(column) or "[]")
+    except json.JSONDecodeError as error:
+        raise _wrong(f"{column} must be JSON, got {row[column][:60]!r}", loc) from error
+
+
+def _wrong(what: str, loc: Loc | None) -> DeviceError:
+    return DeviceError(f"predict: {what}", loc=loc, hint="the columns are described in docs/twin/time.md", code="ops-table")
+
+
+def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line and row of a CSV table, plain or gzipped.   Only the columns of READ are handed on."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise _wrong(f"table must be a CSV file, UTF-8, plain or gzipped, got {path}: {error}", None) from error
+    csv.field_size_limit(1 << 26)
+    reader = csv.DictReader(io.StringIO(text))
+    missing = [c for c in NEEDED if c not in (reader.fieldnames or ())]
+    if missing:
+        raise _wrong(f"columns must hold {', '.join(NEEDED)}, got none named {', '.join(missing)}", Loc(str(path), 1))
+    for row in reader:
+        yield reader.line_num, {c: row[c] or "" for c in READ if c in row}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m jumar.device.npu.predict", description="Predict the device time of each kernel of a table."
+    )
+    parser.add_argument("ops", type=Path, help="CSV table of kernels, plain or .gz")
+    parser.add_argument("--out", type=Path, required=True, help="CSV table to write: row_id, pred_us, low_us, high_us, bottleneck")
+    options = parser.parse_args(arguments)
+    failed = 0
+    try:
+        rows = list(read_table(options.ops))
+    except StackError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    with options.out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("row_id", "pred_us", "low_us", "high_us", "bottleneck"))
+        for line, row in rows:
+            try:
+                task, chip = read_row(row, Loc(str(options.ops), line))
+                p = predict(task, chip)
+            except StackError as error:
+                failed += 1
+                sys.stderr.write(f"{error}\n")
+                continue
+            writer.writerow((row.get("row_id") or line, f"{p.time_us:.4f}", f"{p.low_us:.4f}", f"{p.high_us:.4f}", p.bottleneck))
+    sys.stderr.write(f"{len(rows) - failed} kernels predicted, {failed} refused\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

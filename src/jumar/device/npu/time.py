@@ -1,0 +1,255 @@
+"""The time of a kernel: counts (work.py), the chip and a few fitted constants (constants.toml) to microseconds, pipes and an interval.
+
+In: a `Task` and a `Chip`.  Out: a `Prediction`, read by timeline.py, advice and predict.py.  A pure function: the same task gives the same figure.
+The shape of the model, which works on one kernel or on columns of many (bench and fit use the latter):
+
+    time = launch + cost a block + waits between stages + pipes, of which the longest counts whole and the others by what the tiles leave open
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from jumar.device.npu import kinds
+from jumar.device.npu.chip import Chip
+from jumar.device.npu.counts import Work
+from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Prediction, Task
+from jumar.device.npu.work import work
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # the same parser, before it went into the standard library
+    import tomli as tomllib
+
+Columns = Mapping[str, Any]  # floats, or arrays of one length
+
+
+def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float = math.nan) -> dict[str, float]:
+    """What the formula takes of one kernel, as floats by name."""
+    cube = w.core in (CUBE, MIX_CUBE)
+    clock = chip.clock_hz if cube else chip.vector_clock_hz
+    return {
+        "vector": float(w.core == VECTOR),
+        "mix_vector": float(w.core == MIX_VECTOR),
+        "cube": float(w.core == CUBE),
+        "mix_cube": float(w.core == MIX_CUBE),
+        "slow": float(w.core in (AI_CPU, HOST, DVPP)),
+        "dsa": float(w.core == "DSA"),
+        "collective": float(w.core == COMMUNICATION or w.kind.family == kinds.COMMUNICATE),
+        "meta": float(w.kind.family == kinds.META),
+        "conv": float(w.kind.family == kinds.CONV),
+        "blocks": float(w.blocks),
+        "cores": float(w.cores),
+        "read": w.read,
+        "written": w.written,
+        "again": w.again,
+        "footprint": w.footprint,
+        "resident": resident_nbytes,
+        "loops": w.loops,
+        "vector_us": w.vector_cycles / chip.vector_clock_hz * 1e6 * generation.vector,
+        "cube_us": w.cube_cycles / chip.clock_hz * 1e6 * generation.cube,
+        "shuffle_us": w.shuffled / clock * 1e6,
+        "sorted_us": w.sorted / clock * 1e6,
+        "packets": w.packets,
+        "items": w.items,
+        "stages": w.stages,
+        "tiles": w.tiles,
+        "ragged": w.ragged,
+        "l2": float(chip.l2_nbytes),
+        "memory_rate": chip.memory_bytes_per_s / 1e6 * generation.memory,
+        "l2_rate": chip.l2_bytes_per_s / 1e6 * generation.memory,
+        "link_rate": max(chip.links.values(), default=2.5e10) / 1e6,
+        "fixed": generation.launch,
+    }
+
+
+def hits(f: Columns, c: Columns) -> Any:
+    """Share of the bytes that is found in L2: what the kernel before left there, less of it the more of L2 the operands fill."""
+    guessed = c["hit"] / (1 + (f["footprint"] / (c["hit_size"] * f["l2"])) ** 2)
+    known = np.clip(f["resident"] / np.maximum(f["footprint"], 1.0), 0.0, 1.0)
+    return np.where(np.isnan(f["resident"]), guessed, known)
+
+
+def pipes(f: Columns, c: Columns) -> dict[str, Any]:
+    """Microseconds that each pipe of the busiest core is at work, and the parts of the time that no pipe hides."""
+    cube = f["cube"] + f["mix_cube"]
+    hit = hits(f, c)
+    part = f["blocks"] / f["cores"]
+    # a few cores alone get more than their share of a rate, never more than their own port takes
+    memory_efficiency = np.where(cube > 0, c["cube_memory"], c["memory_efficiency"])
+    l2_efficiency = np.where(cube > 0, c["cube_l2"], c["l2_efficiency"])
+    memory = f["memory_rate"] * memory_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["memory_reach"]))
+    near = f["l2_rate"] * l2_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["l2_reach"]))
+    slower = np.where(cube > 0, 1.0 + c["ragged_cube"] * f["ragged"], 1.0)
+    lost = np.minimum(1.0, c["again_miss"] * f["footprint"] / f["l2"])
+    from_memory = (f["read"] * (1 - hit) + f["again"] * lost) * slower / memory
+    to_memory = f["written"] * (1 - hit) / memory
+    packets = f["packets"] * c["packet_us"]
+    mte2 = np.maximum((f["read"] + f["again"]) * slower / near + packets, from_memory)
+    mte3 = np.maximum(f["written"] / near * c["write_weight"] + 0.5 * packets, to_memory)
+    memory_us = from_memory + to_memory
+    vector = f["vector_us"] * c["vector_cycles"] + f["shuffle_us"] * c["shuffle_cycles"] + f["sorted_us"] * c["sort_cycles"]
+    macs = f["cube_us"] * np.where(f["conv"] > 0, c["conv_cycles"], c["cube_cycles"]) + f["tiles"] * c["tile_us"]
+    scalar = f["items"] * c["item_us"]
+    longest = np.maximum.reduce([macs, vector, mte2, mte3, memory_us, scalar])
+    total = macs + vector + np.maximum(mte2 + mte3, memory_us) + scalar
+    # pipes that are busy for about as long get into each other's way: a power mean lies above the longest
+    ways = np.maximum(longest, 1e-9)
+    power = np.where(cube > 0, c["cube_blur"], c["blur"])
+    together = ways * np.sum([(pipe / ways) ** power for pipe in (macs, vector, mte2, mte3, scalar)], axis=0) ** (1 / power)
+    longest = np.maximum(together, memory_us)
+    loops = 1 + (f["loops"] - 1) * c["overlap"]
+    busy = longest + (total - longest) / loops
+    launch = (
+        f["vector"] * c["launch_vector_us"]
+        + f["mix_vector"] * c["launch_mix_vector_us"]
+        + f["cube"] * c["launch_cube_us"]
+        + f["mix_cube"] * c["launch_mix_cube_us"]
+    )
+    waits = np.maximum(0.0, f["stages"] - 1) * c["stage_us"] * (1 + c["ragged_vector"] * f["ragged"] * (1 - cube))
+    cores = f["blocks"] * c["block_us"]
+    fixed = (launch + cores + waits) * f["fixed"]
+    on_core = fixed + busy
+    slow = c["ai_cpu_us"] + f["items"] * c["ai_cpu_item_us"]
+    dsa = c["launch_vector_us"] + f["items"] * c["dsa_item_us"]
+    collective = c["collective_us"] + f["written"] / f["link_rate"] / 0.7
+    time = np.where(f["slow"] > 0, slow, np.where(f["dsa"] > 0, dsa, np.where(f["collective"] > 0, collective, on_core)))
+    time = np.where(f["meta"] > 0, 0.0, time)
+    return {
+        "time": time,
+        "cube": macs,
+        "vector": vector,
+        "mte2": mte2,
+        "mte3": mte3,
+        "memory": memory_us,
+        "scalar": scalar,
+        "launch": fixed,
+    }
+
+
+# ---- constants and corrections
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is left between formula and measurement in one family.   factor: median of measured / formula over its kinds.
+
+    low, high: measured / predicted at 10 and 90 %, of kinds that were measured; low_new, high_new: of kinds that were not.
+    nbytes, flops: the largest kernel that was measured.
+    """
+
+    factor: float = 1.0
+    low: float = 0.55
+    high: float = 1.9
+    low_new: float = 0.4
+    high_new: float = 2.6
+    nbytes: float = 0.0
+    flops: float = 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How an architecture differs from the one that was measured.   Factors: launch and waits (times), rates of memory and L2, cycles of cube and vector."""
+
+    launch: float = 1.0
+    memory: float = 1.0
+    cube: float = 1.0
+    vector: float = 1.0
+    measured: bool = False
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """constants.toml.   constants: of the formula; families, kinds: measured / formula, kinds shrunk towards their family by rows / (rows + few)."""
+
+    constants: Mapping[str, float]
+    families: Mapping[str, Spread] = field(default_factory=dict)
+    kinds: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    generations: Mapping[str, Generation] = field(default_factory=dict)
+
+
+@cache
+def calibration() -> Calibration:
+    """What constants.toml holds.   Written by bench/fit_twin.py."""
+    text = (resources.files("jumar.device.npu") / "constants.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    return Calibration(
+        {name: float(entry["value"]) for name, entry in table["constants"].items()},
+        {name: Spread(**entry) for name, entry in table["families"].items()},
+        {name: (float(entry["factor"]), int(entry["rows"])) for name, entry in table["kinds"].items()},
+        {name: Generation(**entry) for name, entry in table["generations"].items()},
+    )
+
+
+def factor_of(w: Work, given: Calibration) -> float:
+    """Measured / formula for a kind, of its family where the kind was not measured."""
+    known = given.kinds.get(w.kind.name)
+    return known[0] if known else given.families.get(w.kind.family, Spread()).factor
+
+
+# ---- the face
+
+
+def predict(task: Task, chip: Chip, *, resident_nbytes: float | None = None) -> Prediction:
+    """The time of a kernel on a chip.   resident_nbytes: bytes of its operands that lie in L2 when it starts, where that is known.
+
+    >>> from jumar.base import f16
+    >>> from jumar.device.npu import Operand, Task, find_chip
+    >>> x, w, y = Operand((4096, 1024), f16), Operand((1024, 4096), f16), Operand((4096, 4096), f16)
+    >>> p = predict(Task("MatMulV3", (x, w), (y,)), find_chip("910B4"))
+    >>> p.bottleneck, p.block_dim, p.evidence, p.low_us < p.time_us < p.high_us
+    ('cube', 20, 'calibrated', True)
+    """
+    given = calibration()
+    w = work(task, chip)
+    generation = given.generations.get(str(chip.arch), Generation())
+    f = features(w, chip, generation, math.nan if resident_nbytes is None else resident_nbytes)
+    found = {name: float(value) for name, value in pipes(f, given.constants).items()}
+    factor = 1.0 if w.kind.family == kinds.META else factor_of(w, given)
+    time = found["time"] * factor
+    low, high, evidence = _interval(w, generation, given)
+    shown = {name: found[name] * factor for name in ("cube", "vector", "mte2", "mte3", "scalar") if found[name] > 0}
+    shown["fixed"] = found["launch"] * factor
+    busy = shown["fixed"] and 1.0 - shown["fixed"] / time if time else 0.0
+    return Prediction(
+        time, time * low, time * high, _bottleneck(w, found), shown, w.blocks if w.core not in (AI_CPU, HOST, DVPP, COMMUNICATION) else 0,
+        max(0.0, min(1.0, w.blocks / w.cores * busy)), w.flops, evidence,
+    )  # fmt: skip
+
+
+def _bottleneck(w: Work, found: Mapping[str, float]) -> str:
+    """The pipe that is longest, or the launch where no pipe takes as long as what is paid for any kernel."""
+    slow = {AI_CPU: "ai cpu", HOST: "host", DVPP: "dvpp", COMMUNICATION: "communication"}
+    if w.core in slow:
+        return slow[w.core]
+    if w.kind.family == kinds.COMMUNICATE:
+        return "communication"
+    name = max(("cube", "vector", "mte2", "mte3", "scalar"), key=lambda n: found[n])
+    return "launch" if found[name] < found["launch"] else name
+
+
+def _interval(w: Work, generation: Generation, given: Calibration) -> tuple[float, float, str]:
+    """Factors of an 80 % interval, and what it stands on."""
+    spread = given.families.get(w.kind.family, Spread())
+    rows = given.kinds.get(w.kind.name, (1.0, 0))[1]
+    reasons = []
+    low, high = spread.low, spread.high
+    if rows < 2:
+        low, high = spread.low_new, spread.high_new
+        reasons.append("one kernel of this kind was measured" if rows else "family only: no kernel of this kind was measured")
+    wider = 1.0
+    if spread.nbytes and (w.footprint > 2 * spread.nbytes or w.flops > 2 * max(spread.flops, 1.0)):
+        wider *= 1.3
+        reasons.append("extrapolated: larger than any kernel of its family that was measured")
+    if not generation.measured:
+        wider *= 1.6
+        reasons.append("no kernel of this chip's generation was measured")
+    return low**wider, high**wider, "; ".join(reasons) or "calibrated"

@@ -1,0 +1,401 @@
+"""Counts of the kernels that run on vector cores: elementwise, reductions, movement, gathers, sorts.
+
+In: a task, its kind and the chip.  Out: `Work` (counts.py), by the families of kinds.py; work.py chooses.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from jumar.device.npu.chip import Chip
+from jumar.device.npu.counts import (
+    Work,
+    casts_of,
+    cycles_of,
+    deal,
+    ints,
+    is_wide,
+    lane_nbytes,
+    largest,
+    largest_size,
+    nbytes_of,
+    rows_of,
+    tiles_of,
+    vector_cores,
+)
+from jumar.device.npu.kinds import Kind
+from jumar.device.npu.task import COMMUNICATION, MIX_VECTOR, VECTOR, Operand, Task
+
+
+def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
+    operands = (*task.inputs, *task.outputs)
+    out = largest(task.outputs) if largest_size(task.outputs) else largest(operands)
+    size = max(1, out.size)
+    lane = lane_nbytes(operands)
+    # CANN's elementwise kernels give a core no less than 4 KB of the widest type
+    per_core = 4096 // max(2, lane)
+    blocks = min(vector_cores(chip), -(-size // per_core))
+    ops = kind.ops + casts_of(operands) + max(0, len([o for o in task.inputs if o.size == out.size]) - 2) * 0.5
+    if is_wide(operands):
+        ops = 2 * ops + (30 if kind.ops >= 1 and kind.name in ("Mul", "Div", "Sub", "Add") else 4)
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    stages, packets = float(kind.stages), 0.0
+    spread = [o for o in task.inputs if 1 < o.size < out.size and o.dtype]
+    if spread and len(out.shape) > 1:
+        # a broadcast is another template, with rows that are laid out one after the other
+        stages += 1
+        blocks = min(vector_cores(chip), max(blocks, -(-size // 1024)))
+        rows = size // max(1, out.shape[-1])
+        packets = -(-rows // blocks) if any(o.shape and o.shape[-1] == 1 for o in spread) else 0.0
+    return Work(
+        kind, VECTOR, blocks, vector_cores(chip), read, written, read + written, loops=tiles_of(read + written, blocks, chip),
+        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=stages, packets=packets, flops=kind.ops * size,
+    )  # fmt: skip
+
+
+def foreach(task: Task, kind: Kind, chip: Chip) -> Work:
+    """One operation over a list of tensors: the elements of all, and a little for each tensor."""
+    size = sum(o.size for o in task.outputs) or sum(o.size for o in task.inputs)
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    lane = lane_nbytes((*task.inputs, *task.outputs))
+    blocks = min(vector_cores(chip), max(1, -(-size // (4096 // lane))))
+    return Work(
+        kind, VECTOR, blocks, vector_cores(chip), read, written, read + written, loops=tiles_of(read + written, blocks, chip),
+        vector_cycles=cycles_of(size / blocks, kind.ops + casts_of(task.inputs[:1]), lane, chip), stages=1 + len(task.outputs) / 8, flops=kind.ops * size,
+    )  # fmt: skip
+
+
+def optimiser(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Weights and moments are read and written in place: what is written is the outputs, or the inputs that are as large as the weight."""
+    plain = elementwise(task, kind, chip)
+    return replace(plain, stages=plain.stages + 1)
+
+
+def fill(task: Task, kind: Kind, chip: Chip) -> Work:
+    written = nbytes_of(task.outputs)
+    size = max(1, largest_size(task.outputs))
+    lane = lane_nbytes(task.outputs)
+    everywhere = kind.name in ("Range", "Eye", "OneHot", "LinSpace")
+    blocks = vector_cores(chip) if everywhere else min(vector_cores(chip), -(-size // (4096 // max(2, lane))))
+    return Work(
+        kind, VECTOR, blocks, vector_cores(chip), 0.0, written, written, loops=tiles_of(written, blocks, chip, 1),
+        vector_cycles=cycles_of(size / blocks, kind.ops, lane, chip), stages=kind.stages + (1 if everywhere else 0), flops=0.0,
+    )  # fmt: skip
+
+
+def copy(task: Task, kind: Kind, chip: Chip) -> Work:
+    moved = nbytes_of(task.outputs) or nbytes_of(task.inputs[:1])
+    blocks = min(vector_cores(chip), max(1, math.ceil(moved / 4096)))
+    return Work(kind, VECTOR, blocks, vector_cores(chip), moved, moved, 2 * moved, loops=tiles_of(2 * moved, blocks, chip, 2), stages=1.0)
+
+
+def _run_nbytes(whole: Operand, part: Operand) -> float:
+    """Bytes that lie together when `part` is cut from (or laid into) `whole`: the axes at the end that are whole, and the first that is not."""
+    if not part.dtype or not part.size:
+        return 4096.0
+    if len(whole.shape) != len(part.shape):
+        return float(max(1, part.shape[-1] if part.shape else 1) * part.dtype.nbytes)
+    run = 1
+    for a, b in zip(reversed(whole.shape), reversed(part.shape)):
+        run *= b
+        if a != b:
+            break
+    return float(max(1, run) * part.dtype.nbytes)
+
+
+def slice(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Kernels that move bytes from one arrangement to another without looking at them."""
+    data = [o for o in task.inputs if o.dtype and o.size]
+    outs = [o for o in task.outputs if o.dtype and o.size]
+    source, result = largest(data), largest(outs)
+    moved = nbytes_of(outs)
+    read = moved
+    match kind.name:
+        case "ViewCopy" | "StridedSliceAssign":
+            # the destination is written in place: only the values move
+            source = data[4] if len(data) > 4 else min(data, key=lambda o: o.size if o.size > 8 else 1 << 60, default=result)
+            moved = read = float(source.nbytes)
+            run = float(
+                source.dtype.nbytes
+                if source.dtype and len(source.shape) == 1
+                else rows_of(source)[1] * (source.dtype.nbytes if source.dtype else 1)
+            )
+        case "BroadcastTo" | "Tile" | "TileWithAxis" | "Expand" | "RepeatInterleave":
+            read, run = float(source.nbytes), float(result.shape[-1] if result.shape else 1) * (result.dtype.nbytes if result.dtype else 1)
+        case "AsStrided":
+            run = float(rows_of(result)[1] * (result.dtype.nbytes if result.dtype else 1))
+        case "Slice" | "StridedSlice" | "Split" | "SplitV" | "Unpack" | "Crop" | "SliceLastDim":
+            run = min((_run_nbytes(source, o) for o in outs), default=4096.0)
+        case _:
+            read = min(nbytes_of(data), moved) if kind.name.startswith(("Pad", "Mirror", "Tri")) else moved
+            run = min((_run_nbytes(result, o) for o in data if o.size > 16), default=4096.0)
+    blocks = min(vector_cores(chip), max(1, math.ceil(moved / 8192)))
+    packets = moved / run / blocks if run < 8192 else 0.0
+    return Work(
+        kind,
+        VECTOR,
+        blocks,
+        vector_cores(chip),
+        read,
+        moved,
+        read + moved,
+        loops=tiles_of(read + moved, blocks, chip, 2),
+        packets=packets,
+        stages=2.0,
+    )
+
+
+def _perm(task: Task) -> tuple[int, ...]:
+    """The permutation: an attribute, or the likeliest that turns the shape in into the shape out."""
+    known = ints(task.attrs.get("perm", ()))
+    if known or not task.inputs or not task.outputs:
+        return known
+    before, after = task.inputs[0].shape, task.outputs[0].shape
+    free = list(range(len(before)))
+    perm = []
+    for extent in after:
+        axis = next((a for a in free if before[a] == extent), None)
+        if axis is None:
+            return ()
+        perm.append(axis)
+        free.remove(axis)
+    return tuple(perm)
+
+
+def transpose(task: Task, kind: Kind, chip: Chip) -> Work:
+    source = task.inputs[0] if task.inputs else Operand((), None)
+    moved = nbytes_of(task.outputs[:1]) or float(source.nbytes)
+    size = max(1, source.size)
+    item = source.dtype.nbytes if source.dtype else 4
+    perm = _perm(task)
+    run = 1
+    for place, axis in zip(reversed(range(len(perm))), reversed(perm)):
+        if place != axis:
+            break
+        run *= source.shape[axis]
+    blocks = vector_cores(chip)
+    stays = run > 1
+    return Work(
+        kind, VECTOR, blocks, blocks, moved, moved, 2 * moved, loops=tiles_of(2 * moved, blocks, chip, 2),
+        shuffled=0.0 if stays else size / blocks, packets=size / run / blocks if stays and run * item < 8192 else 0.0, stages=4.0,
+    )  # fmt: skip
+
+
+def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
+    """A change of layout: every element changes place, the fields of zeros that fill c0 included."""
+    read, written = nbytes_of(task.inputs[:1]), nbytes_of(task.outputs[:1])
+    size = max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1]), 1)
+    shape = max((o for o in (*task.inputs[:1], *task.outputs[:1])), key=lambda o: len(o.shape), default=Operand((1,), None)).shape
+    images = shape[0] if len(shape) == 5 else 0
+    cores = vector_cores(chip)
+    blocks = deal(images, cores)[0] if images >= 16 else min(cores, max(1, size // 8192))
+    return Work(
+        kind,
+        VECTOR,
+        blocks,
+        cores,
+        read,
+        written,
+        read + written,
+        loops=tiles_of(read + written, blocks, chip, 2),
+        shuffled=size / blocks,
+        stages=3.0,
+    )
+
+
+def reduce(task: Task, kind: Kind, chip: Chip) -> Work:
+    source = largest(task.inputs)
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    size, left = max(1, source.size), max(1, largest_size(task.outputs))
+    cores = vector_cores(chip)
+    lane = lane_nbytes(task.inputs)
+    blocks = min(cores, max(1, -(-size // 4096))) if left == 1 else deal(max(left, size // 8192), cores)[0]
+    # the axis at the end is reduced inside a register, others by adding rows
+    lengthwise = size / left if task.outputs else size
+    ops = kind.ops + casts_of(task.inputs[:1]) + (3.0 if 1 < left and lengthwise < 64 else 0.0)
+    return Work(
+        kind, MIX_VECTOR if left > 1 or size > 1 else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
+        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=kind.stages + (1.0 if blocks > 1 else 0.0), flops=float(size),
+    )  # fmt: skip
+
+
+def norm(task: Task, kind: Kind, chip: Chip) -> Work:
+    source = largest(task.inputs)
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    size = max(1, source.size)
+    channels = kind.name.startswith(("BN", "Batch", "Group", "Instance", "IN", "GN"))
+    rows, length = (
+        (max(1, source.shape[0] * (source.shape[1] if len(source.shape) > 1 else 1)), 0) if channels and source.shape else rows_of(source)
+    )
+    if length <= 4 and not channels:
+        rows, length = max(1, source.shape[0] if source.shape else 1), 0
+    length = length or max(1, size // rows)
+    cores = vector_cores(chip)
+    blocks, share = deal(rows, cores)
+    lane = lane_nbytes((*task.inputs, *task.outputs))
+    ops = kind.ops + casts_of((*task.inputs, *task.outputs))
+    # a row that is not a whole number of registers wastes the rest of the last one
+    padded = math.ceil(length * lane / chip.vector_nbytes) * chip.vector_nbytes / lane
+    return Work(
+        kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
+        vector_cycles=cycles_of(share * padded, ops, lane, chip), packets=float(share * kind.stages), stages=float(kind.stages),
+        ragged=_ragged(length, source),
+        flops=kind.ops * size,
+    )  # fmt: skip
+
+
+def _ragged(length: int, operand: Operand) -> float:
+    """Whether a row is not a whole number of 32-byte blocks: it is then moved and computed with masks."""
+    return float((length * (operand.dtype.nbytes if operand.dtype else 4)) % 32 != 0)
+
+
+def rope(task: Task, kind: Kind, chip: Chip) -> Work:
+    source = largest(task.inputs)
+    plain = norm(task, kind, chip)
+    rows, _ = rows_of(source)
+    return replace(plain, packets=2.0 * deal(rows, vector_cores(chip))[1], stages=2.0, ragged=0.0)
+
+
+def glu(task: Task, kind: Kind, chip: Chip) -> Work:
+    out = largest(task.outputs)
+    plain = elementwise(task, kind, chip)
+    blocks = min(vector_cores(chip), max(1, out.size // 4096))
+    lane = lane_nbytes((*task.inputs, *task.outputs))
+    ops = kind.ops + casts_of((*task.inputs, *task.outputs)) + 1
+    return replace(
+        plain, blocks=blocks, vector_cycles=cycles_of(max(1, out.size) / blocks, ops, lane, chip), stages=2.0, packets=0.0,
+        loops=tiles_of(plain.read + plain.written, blocks, chip),
+    )  # fmt: skip
+
+
+def gather(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Rows fetched by their numbers: bandwidth where rows are long, the address of each where they are short."""
+    data = [o for o in task.inputs if o.dtype and o.size]
+    table = data[0] if data else Operand((), None)
+    out = largest(task.outputs)
+    moved = nbytes_of(task.outputs[:1])
+    index = nbytes_of([o for o in data[1:] if o.dtype and o.dtype.is_integer])
+    cores = vector_cores(chip)
+    whole = kind.name in (
+        "Index",
+        "IndexByTensor",
+        "GatherNd",
+        "Gather",
+        "EmbeddingLookup",
+        "Embedding",
+        "EmbeddingBag",
+        "IndexSelect",
+        "Take",
+        "MoeGather",
+    )
+    # rows of the table that are taken as they are: its last axis, unless every element has its own number
+    row = table.shape[-1] if whole and len(table.shape) > 1 and out.shape and out.shape[-1] == table.shape[-1] else 1
+    if kind.ops or kind.name.startswith("Moe"):
+        row = out.shape[-1] if out.shape else 1
+    fetched = max(1, out.size // max(1, row))
+    if not whole and row == 1:
+        row = 1
+    blocks = cores
+    near = min(1.0, table.nbytes / (chip.ub_nbytes or 1))
+    # a table that fits the buffer of a core is looked up there
+    items = fetched / blocks * (0.1 + 0.9 * near)
+    return Work(
+        kind, VECTOR, blocks, cores, moved + index, moved, min(float(table.nbytes), 4 * moved) + index + moved, loops=tiles_of(2 * moved, blocks, chip, 2),
+        items=items, stages=3.0, vector_cycles=cycles_of(out.size / blocks, kind.ops, lane_nbytes(task.outputs), chip),
+    )  # fmt: skip
+
+
+def scatter(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Rows written by their numbers, in place: the table itself is neither read nor written as a whole."""
+    data = [o for o in task.inputs if o.dtype and o.size]
+    numbers = [o for o in data if o.dtype and o.dtype.is_integer and o.size > 2]
+    values = [o for o in data[1:] if o not in numbers] if kind.name != "EmbeddingDenseGrad" else data[:1]
+    moved = nbytes_of(values[-1:]) if values else nbytes_of(data[-1:])
+    count = max((o.size for o in numbers), default=1)
+    if kind.name == "EmbeddingDenseGrad":
+        numbers, moved = data[1:2], float(data[0].nbytes) if data else 0.0
+        count = max((o.size for o in numbers), default=1)
+    cores = vector_cores(chip)
+    return Work(
+        kind,
+        VECTOR,
+        cores,
+        cores,
+        moved + nbytes_of(numbers),
+        moved,
+        2 * moved,
+        loops=tiles_of(2 * moved, cores, chip, 2),
+        items=count / cores,
+        stages=3.0,
+    )
+
+
+def sort(task: Task, kind: Kind, chip: Chip) -> Work:
+    source = largest(task.inputs)
+    rows, length = rows_of(source)
+    cores = vector_cores(chip)
+    blocks, share = deal(rows, cores)
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    passes = max(1.0, math.log(max(2, length) / 32, 4)) if length > 32 else 1.0
+    return Work(
+        kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 2),
+        vector_cycles=cycles_of(share * length, 8.0 + casts_of(task.inputs), 4, chip), sorted=share * length * passes,
+        stages=float(kind.stages), packets=float(share),
+    )  # fmt: skip
+
+
+def pool(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Windows: each result takes every element of its window, and the rows of a window are moved one by one."""
+    small, large = (
+        min(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
+        max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
+    )
+    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    cores = vector_cores(chip)
+    window = math.prod(ints(task.attrs.get("ksize", task.attrs.get("kernel_size", ())))) or 9
+    mask = next((o for o in (*task.inputs, *task.outputs) if o.dtype and o.dtype.name in ("u16", "u8", "i32") and len(o.shape) >= 4), None)
+    if mask is not None and len(mask.shape) >= 4:
+        window = max(1, mask.shape[2])
+    backward = "Grad" in kind.name
+    lane = 4 if backward else lane_nbytes(task.inputs)
+    shape = task.inputs[0].shape if task.inputs else ()
+    planes = shape[0] * shape[1] if len(shape) >= 4 else max(1, large // 4096)
+    blocks, _ = deal(planes, cores)
+    ops = kind.ops * window + 2
+    results = max(1, small) if small > 1 else large
+    return Work(
+        kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
+        vector_cycles=cycles_of(results / blocks, ops, lane, chip), shuffled=results * window / 16 / blocks if backward or "Argmax" in kind.name else 0.0,
+        stages=3.0, flops=float(results * window),
+    )  # fmt: skip
+
+
+def resample(task: Task, kind: Kind, chip: Chip) -> Work:
+    plain = elementwise(task, kind, chip)
+    out = largest(task.outputs)
+    _, length = rows_of(out)
+    return replace(plain, packets=4.0 * max(1, out.size // max(1, length)) / plain.blocks, stages=3.0)
+
+
+def random(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Numbers drawn by a unit of its own (DSA): a rate of bytes; elsewhere a vector kernel of many instructions."""
+    written = nbytes_of(task.outputs)
+    if kind.name.startswith("DSA"):
+        bits = 8.0 if "Mask" in kind.name else 1.0
+        return Work(kind, "DSA", 1, 1, 0.0, written, written, items=largest_size(task.outputs) * bits, stages=1.0)
+    return replace(elementwise(task, kind, chip), stages=2.0)
+
+
+def communicate(task: Task, kind: Kind, chip: Chip) -> Work:
+    """A collective, alone: bytes over the links of one device.  The number of ranks is an attribute or that of one server."""
+    data = max(nbytes_of(task.outputs), 0.0) if "Gather" in kind.name else nbytes_of(task.inputs[:1])
+    if kind.name.startswith("Moe"):
+        data = max((o.nbytes for o in task.outputs), default=0) if "Combine" in kind.name else nbytes_of(task.inputs[:1])
+    cores = vector_cores(chip)
+    core = VECTOR if kind.name.startswith("Moe") else COMMUNICATION
+    return Work(kind, core, cores, cores, float(data), float(data), 2.0 * data, stages=8.0, items=0.0)
+
+
+def meta(task: Task, kind: Kind, chip: Chip) -> Work:
+    return Work(kind, VECTOR, 1, 1, 0.0, 0.0, 0.0, stages=0.0)
