@@ -83,6 +83,13 @@ def test_what_was_measured_is_not_read(tmp_path: Path) -> None:
     assert set(next(read_table(table))[1]) == set(ROW)
 
 
+def test_the_face_keeps_its_function() -> None:
+    from jumar.device.npu import find_chip, predict
+
+    task, chip = read_row(ROW)
+    assert predict(task, chip).time_us > 0 and chip is find_chip("910B4")
+
+
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
     table = tmp_path / "ops.csv.gz"
     table.write_bytes(gzip.compress(write(tmp_path / "ops.csv", ROW).read_bytes()))

@@ -103,8 +103,9 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     total = macs + vector + np.maximum(mte2 + mte3, memory_us) + scalar
     # pipes that are busy for about as long get into each other's way: a power mean lies above the longest
     ways = np.maximum(longest, 1e-9)
-    power = np.where(cube > 0, c["cube_blur"], c["blur"])
-    together = ways * np.sum([(pipe / ways) ** power for pipe in (macs, vector, mte2, mte3, scalar)], axis=0) ** (1 / power)
+    power: Any = np.where(cube > 0, c["cube_blur"], c["blur"])
+    summed: Any = sum((pipe / ways) ** power for pipe in (macs, vector, mte2, mte3, scalar))
+    together = ways * summed ** (1 / power)
     longest = np.maximum(together, memory_us)
     loops = 1 + (f["loops"] - 1) * c["overlap"]
     busy = longest + (total - longest) / loops
