@@ -53,8 +53,8 @@ __all__ = [
     "find_chip",
     "hf32",
     "limits",
-    "rounded",
     "predict",
+    "rounded",
     "timeline",
     "transfers",
 ]

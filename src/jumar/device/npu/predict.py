@@ -17,8 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jumar.base import DTYPES, DType, Loc
-from jumar.base.errors import DeviceError, StackError
+from jumar.base import DTYPES, DeviceError, DType, Loc, StackError
 from jumar.device.npu.chip import Chip, find_chip
 from jumar.device.npu.task import Operand, Task
 from jumar.device.npu.time import predict
