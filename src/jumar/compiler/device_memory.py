@@ -17,8 +17,7 @@ from jumar.base import CompileError, nearest
 from jumar.compiler.memory_trace import Trace, Value, Work, for_memory, live_nbytes, lives_of, peak_nbytes, spans, trace_of
 from jumar.compiler.plan import Plan, plan
 from jumar.compiler.train_memory import BothHalves, Training, both_halves, standing, training_trace
-from jumar.device.npu import Chip, Task
-from jumar.device.npu.allocator import MIB, Event, History, events_of, pool_rules, replay, size_text
+from jumar.device.npu import MIB, Chip, Event, History, Task, events_of, pool_rules, replay, size_text
 from jumar.ir import Constant, Graph, Node
 
 MODES = ("graph", "pynative")

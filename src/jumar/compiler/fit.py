@@ -17,8 +17,7 @@ from jumar.compiler.autodiff import Custom
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
 from jumar.compiler.memory_trace import Trace, for_memory, spans, trace_of
 from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, standing, training_trace
-from jumar.device.npu import Chip
-from jumar.device.npu.allocator import size_text
+from jumar.device.npu import Chip, size_text
 from jumar.ir import Constant, Graph, Node, Op, Param, apply, param
 from jumar.operators import Broadcast, Reshape
 
