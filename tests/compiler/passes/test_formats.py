@@ -1,0 +1,153 @@
+"""Formats of values on the device: which conversions are needed, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.compiler.npu import conv, image, weights, zoo
+
+from jumar.base import TensorType, f16, f32
+from jumar.compiler.passes.formats import assign_formats
+from jumar.compiler.passes.select import select
+from jumar.device.npu import NC1HWC0, ND, find_chip
+from jumar.ir import Graph, constant, param
+from jumar.operators import Add, Cast, Concat, MatMul, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
+
+
+def formats_of(chip: str, *outputs, **options):
+    """Formats of the graph that gives these nodes."""
+    params = [n for n in Graph("g", (), outputs).nodes if n.op.name == "param"]
+    return assign_formats(select(Graph("net", tuple(params), outputs), find_chip(chip)), find_chip(chip), **options)
+
+
+def steps(formats):
+    return [(c.source, c.target) for c in formats.launched]
+
+
+@pytest.mark.parametrize("chip", ["310P3", "910A", "910B4"])
+def test_chain_of_convolutions_is_converted_at_its_ends_only(chip) -> None:
+    x = image(3)
+    y = conv(Relu()(conv(x, 32)), 64)
+    formats = formats_of(chip, y)
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND)]
+    assert [c.constant for c in formats.conversions].count(True) == 2
+    first, last = formats.launched
+    assert "an input of the model is in plain memory" in first.why and "--is_input_adjust_hw_layout" in first.avoid
+    assert "an output of the model leaves in plain memory" in last.why
+
+
+def test_a_950_reads_plain_images() -> None:
+    assert steps(formats_of("950", conv(Relu()(conv(image(3), 32)), 64))) == []
+
+
+def test_residual_stays_in_blocks_of_channels() -> None:
+    x = conv(image(3), 32)
+    formats = formats_of("310P3", Relu()(Add()(conv(x, 32), x)))
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND)]
+
+
+def test_gate_of_each_channel_stays_in_blocks() -> None:
+    x = conv(image(3), 32)
+    gate = Sigmoid()(conv(ReduceMean((2, 3), True)(x), 32, 1))
+    assert steps(formats_of("310P3", Mul()(x, gate))) == [(ND, NC1HWC0), (NC1HWC0, ND)]
+
+
+def test_operand_that_is_broadcast_along_channels_forces_plain_memory() -> None:
+    x = conv(image(3), 32)
+    mask = param("mask", TensorType((1, 1, 16, 16), f16))
+    formats = formats_of("310P3", conv(Mul()(x, mask), 32))
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND), (ND, NC1HWC0), (NC1HWC0, ND)]
+    assert "broadcasts [1, 1, 16, 16] along channels" in formats.launched[1].why
+
+
+def test_softmax_over_rows_forces_plain_memory_and_says_so() -> None:
+    x = conv(image(3), 32)
+    formats = formats_of("310P3", conv(Softmax(3)(x), 32))
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND), (ND, NC1HWC0), (NC1HWC0, ND)]
+    assert formats.launched[1].why == "softmax along axis 3 reads rows of plain memory"
+
+
+def test_channels_are_joined_in_blocks_where_they_fill_them() -> None:
+    x = image(3)
+    assert steps(formats_of("310P3", conv(Concat(1)(conv(x, 32), conv(x, 16)), 32))) == [(ND, NC1HWC0), (NC1HWC0, ND)]
+    ragged = formats_of("310P3", conv(Concat(1)(conv(x, 24), conv(x, 16)), 32))
+    assert steps(ragged)[1:-1] == [(NC1HWC0, ND), (NC1HWC0, ND), (ND, NC1HWC0)]
+    assert ragged.launched[1].why == "concat joins 24 along axis 1, and blocks are of 16"
+    assert ragged.launched[1].avoid == "make it a multiple of 16: 32"
+
+
+def test_channels_are_cut_at_the_edges_of_blocks() -> None:
+    x = conv(image(3), 32)
+
+    def cut(a, b):
+        return Slice((0, a, 0, 0), (1, b, 16, 16), (1, 1, 1, 1))(x)
+
+    assert len(steps(formats_of("310P3", conv(cut(16, 32), 32)))) == 2
+    assert len(steps(formats_of("310P3", conv(cut(8, 32), 32)))) == 4
+
+
+def test_one_conversion_serves_all_readers() -> None:
+    x = image(3)
+    formats = formats_of("310P3", conv(x, 32), conv(x, 16))
+    assert steps(formats).count((ND, NC1HWC0)) == 1
+    assert len(formats.launched[0].consumers) == 2
+
+
+def test_fp32_of_a_910b_goes_through_the_cube_in_blocks_of_8() -> None:
+    x = param("x", TensorType((1, 3, 16, 16), f32))
+    w = constant(np.ones((32, 3, 3, 3), np.float32))
+    from jumar.operators import Conv
+
+    formats = formats_of("910B2", Conv((1, 1), (1, 1), (1, 1), (1, 1))(x, w))
+    assert steps(formats) == [(ND, "NC1HWC0:8"), ("NC1HWC0:8", ND)]
+    assert formats.launched[0].nbytes == 4 * 16 * 16 * (3 + 8)
+
+
+def test_matrix_products_of_the_first_generations_read_fractals_and_later_ones_rows() -> None:
+    x = param("x", TensorType((32, 64), f16))
+    y = Add()(MatMul()(x, weights(64, 128)), weights(128))
+    assert steps(formats_of("310P3", y)) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
+    assert steps(formats_of("910A", y)) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
+    assert steps(formats_of("910B4", y)) == []
+
+
+def attention(rows: int):
+    """One head of attention over rows, from projected queries, keys and values."""
+    x = param("x", TensorType((1, rows, 64), f16))
+    q, k, v = (MatMul()(x, weights(64, 64)) for _ in range(3))
+    heads = [Transpose((0, 2, 1, 3))(Reshape((1, rows, 4, 16))(i)) for i in (q, k, v)]
+    scores = Softmax(3)(MatMul()(heads[0], Transpose((0, 1, 3, 2))(heads[1])))
+    return Reshape((1, rows, 64))(Transpose((0, 2, 1, 3))(MatMul()(scores, heads[2])))
+
+
+def test_attention_of_whole_blocks_stays_in_fractals() -> None:
+    assert steps(formats_of("310P3", attention(128))) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
+
+
+def test_attention_of_197_rows_is_converted_again_and_again_and_names_208() -> None:
+    formats = formats_of("310P3", attention(197))
+    assert len(formats.launched) > 8
+    assert any("197 -> 208" in c.avoid for c in formats.launched)
+
+
+def test_transpose_that_a_matrix_product_takes_in_is_no_conversion() -> None:
+    x = param("x", TensorType((4, 32, 64), f16))
+    y = MatMul()(x, Transpose((0, 2, 1))(x))
+    formats = formats_of("310P3", y)
+    assert [n.op.name for n in formats.turned] == ["transpose"]
+    assert steps(formats) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
+
+
+def test_cast_that_would_change_the_block_stays_outside() -> None:
+    x = conv(image(3), 32)
+    from jumar.base import i8
+
+    formats = formats_of("310P3", Cast(i8)(Relu()(x)))
+    assert steps(formats)[-1] == (NC1HWC0, ND)
+    assert "would change blocks of 16" in formats.launched[-1].why
+
+
+def test_networks_of_the_zoo_need_few_conversions() -> None:
+    resnet = zoo("resnet50")
+    assert len(assign_formats(select(resnet, find_chip("310P3")), find_chip("310P3")).launched) == 4
+    assert len(assign_formats(select(resnet, find_chip("910B4")), find_chip("910B4")).launched) == 2
