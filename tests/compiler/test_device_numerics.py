@@ -14,8 +14,9 @@ from onnx import TensorProto, helper
 
 import jumar
 from jumar.base import Array, DeviceError, DType, IRError, Loc, bf16, f16, f32, i8
-from jumar.compiler import device_numerics
+from jumar.compiler import device_numerics, run_precision
 from jumar.compiler.device_numerics import Findings, NodeNumerics
+from jumar.compiler.passes.precision import parse_precision
 from jumar.device.npu import find_chip, hf32
 from jumar.ir import Constant, Graph, Node, apply, constant, f32t, interpret, located, param, tensor
 from jumar.operators import Cast, Gelu, LayerNorm, MatMul, ReduceMean, ReduceSum, Softmax, add, div, exp, mul, square, sub
@@ -246,3 +247,68 @@ def test_findings_are_a_json_document_with_places() -> None:
 def test_inputs_must_fit() -> None:
     with pytest.raises(IRError, match=r"input param\(label='x0'\) must be f32\[4, 8\], got \[4\]|input x0"):
         device_numerics(built(unsafe_softmax, (4, 8)), [np.ones(4, np.float32)], find_chip("910B4"))
+
+
+# ------------------------------------------------------------------------------------------------------------------ with a precision mode
+def weighted(weights: Array, mask: Array | None = None) -> Graph:
+    x = param("x", f32t(4, 8))
+    y = MatMul()(x, constant(weights))
+    return Graph("g", (x,), (y if mask is None else Softmax(1)(add(y, constant(mask))),), ("y",))
+
+
+def test_the_rounding_of_weights_is_charged_to_the_constant() -> None:
+    weights = np.random.default_rng(5).normal(0, 1, (8, 8)).astype(np.float32)
+    findings = run_precision(weighted(weights), [LOGITS], find_chip("310P3"), parse_precision("force_fp16"))
+    rounding = np.linalg.norm(weights.astype(np.float16) - weights) / np.linalg.norm(weights)
+    assert node(findings, "constant").born == pytest.approx(rounding, rel=1e-3)
+    exact = LOGITS.astype(np.float64) @ weights
+    computed = (LOGITS.astype(np.float16).astype(np.float32) @ weights.astype(np.float16).astype(np.float32)).astype(np.float16)
+    assert findings.outputs[0].error == pytest.approx(np.linalg.norm(computed - exact) / np.linalg.norm(exact), rel=0.02)
+
+
+def test_a_constant_beyond_the_range_is_found_though_it_was_cast_before_the_run() -> None:
+    weights = np.eye(8, dtype=np.float32)
+    mask = np.where(np.eye(4, 8, dtype=bool), np.finfo(np.float32).min, 0).astype(np.float32)
+    findings = run_precision(weighted(weights, mask), [LOGITS], find_chip("910B4"), parse_precision("force_fp16"))
+    first = findings.first_overflow
+    assert first is not None and first.op == "constant" and first.mask and first.overflows == 4
+    assert findings.within
+    big = run_precision(weighted(weights * 1e5), [LOGITS], find_chip("910B4"), parse_precision("force_fp16"))
+    assert big.first_overflow is not None and big.first_overflow.op == "constant" and not big.first_overflow.mask and not big.within
+
+
+def test_a_candidate_does_in_truth_what_its_trial_says() -> None:
+    """The names that it gives, given to the precision mode, have the same effect."""
+    x = param("x", f32t(4, 8))
+    values: list[Node] = [x]
+    for name, build in (("scale", lambda v: mul(v, 1.0)), ("exp", exp)):
+        with located(Loc("m.onnx", 0, name)):
+            values.append(build(values[-1]))
+    with located(Loc("m.onnx", 0, "sum")):
+        total = ReduceSum((1,), keepdims=True)(values[-1])
+    with located(Loc("m.onnx", 0, "div")):
+        y = div(values[-1], total)
+    graph = Graph("g", (x,), (y,), ("y",))
+    before = run_precision(graph, [TWO], find_chip("910B4"), parse_precision("force_fp16"))
+    (candidate,) = before.candidates
+    assert candidate.keep == ("exp", "sum", "div")
+    switches = ",".join(f"keep={name}" for name in candidate.keep)
+    after = run_precision(graph, [TWO], find_chip("910B4"), parse_precision(f"force_fp16,{switches}"))
+    assert after.first_overflow is None and after.within
+    assert after.outputs[0].error == pytest.approx(candidate.after, rel=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["force_fp32", "allow_fp32_to_fp16", "must_keep_origin_dtype", "O1", "O2"])
+def test_modes_that_keep_vector_operators_wide_do_not_overflow(mode: str) -> None:
+    x = param("x", f32t(4, 8))
+    findings = run_precision(Graph("g", (x,), (unsafe_softmax(x),), ("y",)), [TWO], find_chip("910B4"), parse_precision(mode))
+    assert (findings.first_overflow is None) == (mode != "O2")
+
+
+def test_the_summary_names_the_node_and_the_error() -> None:
+    with located(Loc("m.onnx", 0, "attention/Exp")):
+        graph = built(unsafe_softmax, (4, 8))
+    text = device_numerics(graph, [TWO], find_chip("910A")).summary
+    assert "attention/Exp" in text and "65504" in text and "%" in text
+    good = device_numerics(built(Softmax(1), (4, 8)), [TWO], find_chip("910A"))
+    assert good.within and "nothing overflows" in good.summary

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,11 +17,13 @@ import numpy as np
 
 from jumar.base import Array, DeviceError, DType, IRError, Loc, dtype_of
 from jumar.compiler.device_values import Written, device_value, exact_value, is_narrow, leaves_range, narrowed, types_of, widened
+from jumar.compiler.passes.precision import Precision, set_precision
 from jumar.device.npu import Arithmetic, Chip, arithmetic, limits
 from jumar.ir import Constant, Get, Graph, Node, Param
 from jumar.operators import Cast, Conv, Exp, LayerNorm, MatMul, ReduceMean, ReduceSum, RmsNorm, Softmax, Square
 
 GROWS = 4.0  # an error that a node makes so many times as large as its inputs' is worth a trial
+ALLOWED = 0.02  # of an output's length: a model in fp16 is well below
 SHARE = 0.01  # of the elements: below, underflow is not worth a word
 
 
@@ -79,9 +81,13 @@ class OutputNumerics:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Nodes to keep in fp32.   before, after: the error of the worst output without and with them (and the candidates before this one)."""
+    """Nodes to keep in fp32.   before, after: the error of the worst output without and with them (and the candidates before this one).
+
+    keep: their names in the model, for `--precision MODE,keep=NAME` and ATC's --keep_dtype.
+    """
 
     nodes: tuple[str, ...]
+    keep: tuple[str, ...]
     reason: str
     before: float
     after: float | None
@@ -108,13 +114,37 @@ class Findings:
     @property
     def worst(self) -> tuple[NodeNumerics, ...]:
         """Nodes by what they add to the error, most first: what arises in them, and what they make larger."""
-        return tuple(sorted((n for n in self.nodes if n.error or n.overflows), key=_blame, reverse=True))
+        return tuple(sorted((n for n in self.nodes if n.overflows or _blame(n)[1]), key=_blame, reverse=True))
+
+    @property
+    def within(self) -> bool:
+        """Whether nothing overflows but masks, and no output is further off than ALLOWED."""
+        first = self.first_overflow
+        return (first is None or first.mask) and worst_error(self.outputs) <= ALLOWED
+
+    @property
+    def summary(self) -> str:
+        """One line: what overflows first, and how far off the outputs are."""
+        first = self.first_overflow
+        if first is None or first.mask:
+            said = "nothing overflows"
+        else:
+            how = f"in its {first.step}" if first.step else f"with {first.largest:.3g}"
+            said = f"{first.label} overflows first, {how}: {first.dtype} ends at {first.largest / first.filled:g}"
+        worst = worst_error(self.outputs)
+        return f"{said}; outputs are {'not finite' if math.isinf(worst) else f'off by {worst:.2%}'}"
 
     def document(self) -> dict[str, Any]:
         """For JSON, which has no infinities: they are texts."""
         found: dict[str, Any] = _plain(asdict(self))
         first = self.first_overflow
-        return {**found, "first_overflow": None if first is None else first.number, "worst": [n.number for n in self.worst[:10]]}
+        return {
+            **found,
+            "within": self.within,
+            "summary": self.summary,
+            "first_overflow": None if first is None else first.number,
+            "worst": [n.number for n in self.worst[:10]],
+        }
 
 
 def device_numerics(
@@ -125,17 +155,19 @@ def device_numerics(
     infnan: bool | None = None,
     hf32: bool | None = None,
     steps: bool | None = None,
+    original: Graph | None = None,
     trials: int = 3,
 ) -> Findings:
     """The findings of one run of `graph` on `inputs`, in fp32 and as `chip` computes it.
 
     infnan, hf32, steps: see `arithmetic`; None is what the chip does by default.  trials: how many candidates are tried by a run each.
+    original: the graph before its constants were cast, whose values count as exact.
     """
     started = time.perf_counter()
     math_ = arithmetic(chip, infnan=infnan, hf32=hf32, steps=steps)
     _check(graph, chip, inputs)
     with np.errstate(all="ignore"):  # infinities are what is looked for
-        run = _Run(graph, math_)
+        run = _Run(graph, math_, _originals(graph, original) if original is not None else {})
         run.go(inputs)
         outputs = tuple(
             _output(n, name, e, d)
@@ -145,6 +177,12 @@ def device_numerics(
         candidates = _candidates(run, inputs, worst_error(outputs), trials)
         advice = tuple(_advice(run, nodes, chip, math_, candidates))
     return Findings(chip.name, str(math_), nodes, outputs, candidates, advice, time.perf_counter() - started)
+
+
+def run_precision(graph: Graph, inputs: Sequence[Array], chip: Chip, precision: Precision, *, trials: int = 3) -> Findings:
+    """The findings of `graph`, in the model's own types, when `chip` runs it in a precision mode."""
+    narrowed_, _ = set_precision(graph, chip, precision)
+    return device_numerics(narrowed_, inputs, chip, infnan=precision.infnan, hf32=precision.hf32, original=graph, trials=trials)
 
 
 def worst_error(outputs: Sequence[OutputNumerics]) -> float:
@@ -165,11 +203,32 @@ def _check(graph: Graph, chip: Chip, inputs: Sequence[Array]) -> None:
                 raise DeviceError(what, loc=node.loc, hint="f16 and f32 are on every chip, bf16 from Atlas A2 on", code="soc-mode")
 
 
+def _originals(graph: Graph, original: Graph) -> dict[Node, Array]:
+    """For each constant that a precision mode has cast, the value that it had: both graphs hold the same operators in one order, but for casts."""
+    before, after = ([n for n in g.nodes if not isinstance(n.op, Cast | Constant | Param)] for g in (original, graph))
+    if len(before) != len(after) or any(a.op != b.op for a, b in zip(before, after, strict=True)):
+        return {}
+    found: dict[Node, Array] = {}
+    for old, new in zip(before, after, strict=True):
+        for a, b in zip(old.inputs, new.inputs, strict=True):
+            was, now = _through_casts(a), _through_casts(b)
+            if now.array is not None and was.array is not None and now.dtype != was.dtype and was.dtype.is_float:
+                found[now] = was.array
+    return found
+
+
+def _through_casts(node: Node) -> Node:
+    while isinstance(node.op, Cast):
+        (node,) = node.inputs
+    return node
+
+
 class _Run:
     """Both runs, side by side; what is known of each node is kept, its values only until their last reader."""
 
-    def __init__(self, graph: Graph, arithmetic_: Arithmetic) -> None:
+    def __init__(self, graph: Graph, arithmetic_: Arithmetic, originals: Mapping[Node, Array]) -> None:
         self.graph = graph
+        self.originals = originals
         self.math = arithmetic_
         self.found: dict[Node, NodeNumerics] = {}
         self.errors: dict[Node, float] = {}
@@ -186,6 +245,10 @@ class _Run:
         for number, node in enumerate(self.graph.nodes):
             if node in given:
                 exact[node], written = _fed(node, given[node], self.math)
+            elif node in self.originals:
+                exact[node] = (self.originals[node],)
+                written = Written(device_value(node, [], self.math).values, exact[node])
+                self._note(number, node, exact[node], [], [], written, written)
             else:
                 exact_in, device_in = [_read(exact, i) for i in node.inputs], [_read(device, i) for i in node.inputs]
                 exact[node] = (
@@ -196,7 +259,7 @@ class _Run:
                     local = self._local(node, exact_in, exact[node], written)
                     self._note(number, node, exact[node], device_in, exact_in, written, local)
             device[node] = written.values
-            if node.op.family in ("", "source") or isinstance(node.op, Get | Param):
+            if node not in self.found and isinstance(node.op, Get | Param | Constant):
                 self._inherit(node, exact[node], written.values)
             for i in set(node.inputs):
                 if last[i] is node and i not in keep:
@@ -270,7 +333,10 @@ class _Run:
                 values[node] = _fed(node, given[node], self.math)[1].values
                 continue
             up = isinstance(node.op, Cast) and not is_narrow(node.op.dtype)  # with fp32 before it there is no cast
-            arrays = [_read(values, i) if node in kept or up else narrowed(_read(values, i), i, self.math) for i in node.inputs]
+            if node in kept:  # it reads constants as they were
+                arrays = [self.originals[i] if i in self.originals else _read(values, i) for i in node.inputs]
+            else:
+                arrays = [_read(values, i) if up else narrowed(_read(values, i), i, self.math) for i in node.inputs]
             values[node] = device_value(node, arrays, self.math, keep=node in kept).values
             for i in set(node.inputs):
                 if last[i] is node and i not in keep:
@@ -344,8 +410,10 @@ def _computes(node: Node) -> bool:
 
 
 def _from_constants(node: Node) -> bool:
-    """Whether one of the inputs is known before the run: a mask's fill, not an activation."""
-    return any(isinstance(i.op, Constant) or (isinstance(i.op, Cast) and isinstance(i.inputs[0].op, Constant)) for i in node.inputs)
+    """Whether it, or one of its inputs, is known before the run: a mask's fill, not an activation."""
+    return isinstance(node.op, Constant) or any(
+        isinstance(i.op, Constant) or (isinstance(i.op, Cast) and isinstance(i.inputs[0].op, Constant)) for i in node.inputs
+    )
 
 
 def _place(loc: Loc) -> str:
@@ -365,7 +433,7 @@ def _output(node: Node, name: str, exact: Array, device: Array) -> OutputNumeric
     broken = int((np.isfinite(exact) & ~np.isfinite(wide)).sum())
     agreement = None
     if exact.ndim and exact.shape[-1] > 1 and exact.size:
-        agreement = float((np.argmax(exact, -1) == np.argmax(wide, -1)).mean())
+        agreement = float(((np.argmax(exact, -1) == np.argmax(wide, -1)) & ~np.isnan(wide).any(-1)).mean())
     return OutputNumerics(name, str(node.type), error, worst, broken, agreement, 0)
 
 
@@ -403,8 +471,10 @@ def _candidates(run: _Run, inputs: Sequence[Array], before: float, trials: int) 
             again = run.again(inputs, kept)
             outputs = [_output(o, "", e, d) for o, e, d in zip(run.graph.outputs, run.exact_outputs, again, strict=True)]
             after = worst_error(outputs)
-        shown = [narrow[g].label for g in run.graph.nodes if g in group and g in narrow and not isinstance(g.op, Cast)]
-        found.append(Candidate(tuple(shown) or tuple(narrow[g].label for g in group if g in narrow), reason, before, after))
+        shown = [narrow[g].label for g in run.graph.nodes if g in group and g in narrow and not isinstance(g.op, Cast | Constant)]
+        shown = shown or [narrow[g].label for g in run.graph.nodes if g in group and g in narrow]
+        names = dict.fromkeys(g.loc.name for g in run.graph.nodes if g in group and g.loc.name and not isinstance(g.op, Cast | Constant))
+        found.append(Candidate(tuple(shown), tuple(names), reason, before, after))
         before = before if after is None else after
     return tuple(found)
 
@@ -466,7 +536,7 @@ def _advice(run: _Run, nodes: Sequence[NodeNumerics], chip: Chip, arithmetic_: A
         lines.append(f"{n.label}: {n.unbounded} elements are not finite in fp32 either: this is the model, not the chip")
         break
     lines += [
-        f"keep in fp32: {', '.join(c.nodes)} (error of the outputs {_shown(c.before)} -> {_shown(c.after)})"
+        f"keep in fp32: {', '.join(c.nodes)} (outputs {_shown(c.before)} -> {_shown(c.after)})"
         for c in candidates
         if c.after is not None and _helps(c)
     ]
@@ -486,7 +556,7 @@ def _helps(candidate: Candidate) -> bool:
 
 
 def _shown(error: float | None) -> str:
-    return "not tried" if error is None else "not finite" if math.isinf(error) else f"{error:.2g}"
+    return "not tried" if error is None else "not finite" if math.isinf(error) else f"off by {error:.2%}"
 
 
 def _plain(value: Any) -> Any:
