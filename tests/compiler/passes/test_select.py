@@ -127,7 +127,7 @@ def test_a_product_of_f32_on_a_cube_without_it_is_of_f16_between_casts():
 def test_what_runs_nowhere_is_said_and_strict_makes_it_an_error():
     graph = graph_of(ops.Exp(), tensor(bf16, 4))
     (said,) = select(graph, find_chip("310P3")).warnings
-    assert said == "exp (net.py:7) runs NOWHERE with Ascend310P3: Exp on Ascend310P3 takes f16, f32, got bf16"
+    assert said == "exp (net.py:7) runs NOWHERE with Ascend310P3: Exp on the AI Core of Ascend310P3 takes f16, f32, got bf16"
     with pytest.raises(
         CompileError, match=r"(?s)exp must be an operator that Ascend310P3 runs.*net.py:7.*cast the inputs of exp to f16"
     ) as error:

@@ -62,6 +62,8 @@ def elements(kernel: Kernel, chip: Chip) -> frozenset[str]:
     """Element types that the AI Core kernel takes on that chip; a product takes what the cube multiplies."""
     if kernel.takes == "cube":
         return frozenset(chip.cube_macs) & {"f16", "bf16", "f32"}
+    if (known := library.find_core(kernel.kind, library.column(chip.family))) is not None:
+        return known.dtypes & (chip.dtypes | {"c64", "f64"})
     generation = 2 if library.column(chip.family) == "950" else 1 if is_new(chip) else 0
     return frozenset(ELEMENTS[kernel.takes][generation].split()) & chip.dtypes
 
@@ -311,9 +313,9 @@ def _divide(node: Node, chip: Chip) -> Found:
 
 
 def _top_k(node: Node, chip: Chip) -> Found:
-    if is_new(chip):
-        return Kernel("TopKV2", "arith")
-    return Kernel("TopKD", "half", why="before 910B the AI Core sorts f16 only")
+    if library.column(chip.family) == "310p" and node.inputs[0].dtype.name == "f16" and node.op.k < 16:  # type: ignore[attr-defined]
+        return Kernel("TopKV3", "half")
+    return Kernel("TopKV2", "float")
 
 
 def _dequantize(node: Node, chip: Chip) -> Found:
@@ -483,7 +485,7 @@ KERNELS: dict[str, Kernel | Callable[[Node, Chip], Found]] = {
     "multinomial": Kernel("Multinomial", "none", AI_CPU, "aclnnMultinomial", why="sampling by cumulated chances is the AI CPU's"),
     "random_bits": Kernel("StatelessRandomUniformInt", "none", AI_CPU, "-", why="raw bits of a given key and counter are made by the AI CPU"),
     "top_k": _top_k,
-    "non_zero": lambda node, chip: Kernel("NonZero", "float") if library.column(chip.family) == "950" else Kernel("NonZero", "none", AI_CPU, why=SIZE),
+    "non_zero": Kernel("NonZero", "none"),
     "unique": Kernel("UniqueWithCountsAndSorting", "none", AI_CPU, why=SIZE),
     "compress": Kernel("MaskedSelect", "none", AI_CPU, "aclnnMaskedSelect", why=SIZE),
     "non_max_suppression": _nms,

@@ -25,6 +25,7 @@ from jumar.operators import (
     Gather,
     IsNan,
     MatMul,
+    Quantize,
     ReduceSum,
     Round,
     Slice,
@@ -112,21 +113,24 @@ def _quantized(node: Node, chip: Chip) -> Expansion | None:
     x, scale, *zero = node.inputs
     if not op.dtype.is_integer:
         return Expansion((replace_cast(div(x, scale), op),), "AscendQuant makes i8 only: divided and cast")
+    if op.dtype == u8:
+        moved = _less_128(zero[0]) if zero else constant(np.full((1,) * x.rank, -128, np.int8), i8)
+        codes = Quantize(i8)(x, scale, moved)
+        made = cast(add(cast(codes, f16), 128), u8)
+        return Expansion((made,), "AscendQuant makes signed codes: 128 is put on them")
     low, high = bounds(op.dtype)
     y = Round()(div(x, scale))
     y = add(y, cast(zero[0], y.dtype)) if zero else y
     y = Clip(float(low), float(high))(y)
-    return Expansion((cast(_without_nan(y), op.dtype),), "AscendQuant makes i8 only: divided, rounded, held within bounds and cast")
+    return Expansion(
+        (cast(select(IsNan()(y), 0, y), op.dtype),), "AscendQuant makes i8 only: divided, rounded, held within bounds and cast"
+    )
 
 
 def replace_cast(x: Node, op: Any) -> Node:
     """A cast that saturates as the quantization does."""
     made = cast(x, op.dtype)
     return replace(made.op, saturate=op.saturate)(x)  # type: ignore[type-var]
-
-
-def _without_nan(y: Node) -> Node:
-    return select(IsNan()(y), 0, y)
 
 
 def _dequantized(node: Node, chip: Chip) -> Expansion | None:

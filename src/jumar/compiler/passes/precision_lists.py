@@ -8,12 +8,12 @@ its automatic mixed precision (products and convolutions narrow; exponentials, l
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jumar.base import CompileError
+from jumar.device.npu import library
 
 WHITE = frozenset({
     "MatMulV2", "BatchMatMulV2", "Conv2D", "DepthwiseConv2D", "Conv3D", "Conv2DTranspose", "Conv3DTranspose", "Conv2DBackpropInput",
@@ -37,20 +37,10 @@ class MixLists:
 
     def of(self, *names: str) -> str:
         """`white`, `black` or `gray`: the list that one of the names of an operator stands in, black first."""
-        keys = {plain(n) for n in names if n}
-        if keys & {plain(n) for n in self.black}:
+        keys = {library.plain(n) for n in names if n}
+        if keys & {library.plain(n) for n in self.black}:
             return "black"
-        return "white" if keys & {plain(n) for n in self.white} else "gray"
-
-
-def plain(name: str) -> str:
-    """An operator type without what tells its versions apart, so that `MatMul` and `MatMulV3` mean one operator.
-
-    >>> plain("BatchMatMulV2"), plain("ReduceSumD"), plain("Conv2D")
-    ('batchmatmul', 'reducesum', 'conv2d')
-    """
-    name = re.sub(r"V\d+$", "", name)
-    return (name[:-1] if re.search(r"[a-z]D$", name) else name).lower()
+        return "white" if keys & {library.plain(n) for n in self.white} else "gray"
 
 
 def read_mixlist(path: str | Path, lists: MixLists = MixLists()) -> MixLists:
@@ -74,12 +64,12 @@ def change(lists: MixLists, raw: Any, path: Path) -> MixLists:
     seen: dict[str, str] = {}
     for name, ops in added.items():
         for op in sorted(ops):
-            if (other := seen.setdefault(plain(op), name)) != name:
+            if (other := seen.setdefault(library.plain(op), name)) != name:
                 raise _wrong(path, f"an operator must be added to one list, got {op} in {other} and {name}")
     white, black = set(lists.white), set(lists.black)
     for name, kept in (("white-list", white), ("black-list", black)):
         gone = removed.get(name, frozenset()).union(*(ops for other, ops in added.items() if other != name))
-        kept -= {k for k in kept if plain(k) in {plain(g) for g in gone}}
+        kept -= {k for k in kept if library.plain(k) in {library.plain(g) for g in gone}}
         kept |= added.get(name, frozenset())
     return MixLists(frozenset(white), frozenset(black))
 

@@ -153,20 +153,10 @@ def plan_of(node: Node, chip: Chip, depth: int = 0) -> Plan:
     if apart is not None and all(c.how in (ACLNN, GE, VIEW) for c in apart.choices.values()):
         return apart
     elsewhere = _elsewhere(node, chip)
-    if elsewhere.how == CPU and apart is not None and _worse(apart):
-        apart = None
-    if apart is not None and elsewhere.how in (CPU, NONE, ON_HOST) and not (elsewhere.how == CPU and _all_cpu(apart)):
+    # what the AI CPU has whole is its own; parts are better than nothing, if each of them runs somewhere
+    if apart is not None and elsewhere.how in (NONE, ON_HOST) and not any(c.how == NONE for c in apart.choices.values()):
         return apart
     return Plan({node: elsewhere})
-
-
-def _all_cpu(plan: Plan) -> bool:
-    """Whether nothing of a taken-apart node runs on the cores: then one kernel on the AI CPU is better than many."""
-    return not any(c.how in (ACLNN, GE) for c in plan.choices.values())
-
-
-def _worse(plan: Plan) -> bool:
-    return any(c.how in (NONE, ON_HOST) for c in plan.choices.values())
 
 
 def _apart(node: Node, chip: Chip, depth: int) -> Plan | None:
@@ -247,10 +237,10 @@ def _deciding(node: Node, kernel: Kernel) -> str:
 
 def _fits(node: Node, kernel: Kernel, chip: Chip) -> bool:
     """Whether the AI Core kernel takes the node's element types."""
-    taken = elements(kernel, chip)
     if node.op.name == "cast":
-        return str(node.inputs[0].dtype) in taken and str(node.dtype) in taken
-    return _deciding(node, kernel) in taken
+        pairs, _ = library.find_casts(library.column(chip.family))
+        return (str(node.inputs[0].dtype), str(node.dtype)) in pairs
+    return _deciding(node, kernel) in elements(kernel, chip)
 
 
 def _on_core(node: Node, chip: Chip) -> Choice | None:
@@ -269,11 +259,17 @@ def _evidence(kernel: Kernel, chip: Chip, dtype: str) -> tuple[str, str, str]:
     """How it is called, and whether that it runs on this chip is documented or inferred, and from what."""
     family = library.column(chip.family)
     function = library.find_aclnn(_aclnn(kernel))
-    if function is not None and family in function.on:
-        return ACLNN, DOCUMENTED if function.takes(dtype) else INFERRED, function.source
     kind = library.find_ge(kernel.kind)
+    how = ACLNN if function is not None and family in function.on else GE
+    known = library.find_core(kernel.kind, family)
+    if known is not None and (kernel.unit == AI_CPU or dtype in known.dtypes):
+        return how, DOCUMENTED, known.source
+    if kernel.kind == "Cast" and (source := library.find_casts(family)[1]):
+        return how, DOCUMENTED, source
+    if function is not None and how == ACLNN:
+        return how, DOCUMENTED if function.takes(dtype) else INFERRED, function.source
     if kind is not None and family in kind.on:
-        return GE, DOCUMENTED, kind.source
+        return how, DOCUMENTED, kind.source
     if (primitive := library.kinds_of_mindspore().get(kernel.kind)) is not None:
         return GE, INFERRED, f"MindSpore maps {primitive} to {kernel.kind}; its kernel is in CANN's binary package"
     if kind is not None:
@@ -295,19 +291,27 @@ def _elsewhere(node: Node, chip: Chip) -> Choice:
         if k.unit == AI_CPU or k.cpu:
             if not _cpu_takes(node, chip):
                 continue
-            taken = ", ".join(sorted(elements(k, chip))) if k.takes != "none" else ""
-            why = k.why or f"the AI Core kernel of {k.kind} on {chip.name} takes {taken}, got {dtype}"
+            why = k.why or _refusal(node, k, chip)
             return Choice(node, AI_CPU, k.kind, _aclnn(k), CPU, evidence, source, why, _alternatives(node, chip, k), attrs)
     if not found:
         what = f"CANN has no operator for {node.op} on {chip.name}"
     else:
-        k = found[0]
-        what = f"{k.kind} on {chip.name} takes {', '.join(sorted(elements(k, chip))) or 'no such element type'}, got {_deciding(node, k)}"
+        what = _refusal(node, found[0], chip)
     if not found and node.op.name in HOST_FALLBACK:
         return Choice(node, HOST, "", "", ON_HOST, INFERRED, "no row in the tables", what, _alternatives(node, chip, None), attrs)
     return Choice(
         node, "", "", "", NONE, INFERRED, "no row in the tables", what, _alternatives(node, chip, found[0] if found else None), attrs
     )
+
+
+def _refusal(node: Node, kernel: Kernel, chip: Chip) -> str:
+    """Why the AI Core does not take it."""
+    if node.op.name == "cast":
+        return f"the AI Core of {chip.name} casts no {node.inputs[0].dtype} to {node.dtype}"
+    taken = ", ".join(sorted(elements(kernel, chip)))
+    if not taken:
+        return f"CANN has no {kernel.kind} for the AI Core of {chip.name}"
+    return f"{kernel.kind} on the AI Core of {chip.name} takes {taken}, got {_deciding(node, kernel)}"
 
 
 HOST_FALLBACK = frozenset({"ngrams", "image_decode"})

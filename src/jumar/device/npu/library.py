@@ -8,6 +8,7 @@ that it runs on the AI Core is then an inference, and whoever reads says so.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -73,6 +74,15 @@ class Primitive:
     source: str
 
 
+@dataclass(frozen=True)
+class CoreTypes:
+    """Element types with which CANN sends an operator type to the AI Core of a family of chips; all others go to the AI CPU."""
+
+    kind: str
+    dtypes: frozenset[str]
+    source: str
+
+
 def find_aclnn(name: str) -> AclnnOp | None:
     """The aclnn operator of that name, None where the table lacks it."""
     row = _rows("aclnn").get(name)
@@ -91,6 +101,30 @@ def find_primitive(name: str) -> Primitive | None:
     """The MindSpore operator of that name, None where the table lacks it."""
     row = _rows("primitives").get(name)
     return None if row is None else Primitive(name, tuple(row[1].split()), row[2], row[3], row[4])
+
+
+def find_core(kind: str, family: str) -> CoreTypes | None:
+    """What the AI Core of a family takes of an operator type, whatever version its name says; None where the sources do not say."""
+    return _cores().get((plain(kind), family))
+
+
+def find_casts(family: str) -> tuple[frozenset[tuple[str, str]], str]:
+    """Pairs of element types that the AI Core of a family casts, and the source."""
+    for families, pairs, source in _lines("casts"):
+        if family in families.split():
+            split = (part.split(":") for part in pairs.split(";"))
+            return frozenset((a, b) for a, targets in split for b in targets.split()), source
+    return frozenset(), ""
+
+
+def plain(name: str) -> str:
+    """An operator type without what tells its versions apart, in lower case: `MatMul` and `MatMulV3` mean one operator.
+
+    >>> plain("BatchMatMulV2"), plain("ReduceSumD"), plain("Conv2D")
+    ('batchmatmul', 'reducesum', 'conv2d')
+    """
+    name = re.sub(r"V\d+$", "", name)
+    return (name[:-1] if re.search(r"[a-z]D$", name) else name).lower()
 
 
 def aclnn_ops() -> Iterator[AclnnOp]:
@@ -114,9 +148,25 @@ def kinds_of_mindspore() -> Mapping[str, str]:
 
 
 @cache
-def _rows(table: str) -> Mapping[str, tuple[str, ...]]:
-    """Rows of a table by their first column; a row is looked at when it is asked for."""
+def _cores() -> Mapping[tuple[str, str], CoreTypes]:
+    """Rows of cores.csv by operator and family."""
+    return {
+        (plain(kind), family): CoreTypes(kind, frozenset(dtypes.split()), source)
+        for kind, families, dtypes, source in _lines("cores")
+        for family in families.split()
+    }
+
+
+@cache
+def _lines(table: str) -> tuple[tuple[str, ...], ...]:
+    """Rows of a table in order."""
     with (FOLDER / f"{table}.csv").open(newline="", encoding="utf-8") as file:
         lines = csv.reader(file)
         next(lines)
-        return {line[0]: tuple(line) for line in lines}
+        return tuple(tuple(line) for line in lines)
+
+
+@cache
+def _rows(table: str) -> Mapping[str, tuple[str, ...]]:
+    """Rows of a table by their first column; a row is looked at when it is asked for."""
+    return {line[0]: line for line in _lines(table)}
