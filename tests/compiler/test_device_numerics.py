@@ -13,12 +13,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import jumar
-from jumar.base import Array, DeviceError, DType, IRError, Loc, bf16, f16, f32, i8
+from jumar.base import Array, CompileError, DeviceError, DType, IRError, Loc, OpError, bf16, f16, f32, i8, type_of
 from jumar.compiler import device_numerics, run_precision
 from jumar.compiler.device_numerics import Findings, NodeNumerics
 from jumar.compiler.passes.precision import parse_precision
 from jumar.device.npu import find_chip, hf32
-from jumar.ir import Constant, Graph, Node, apply, constant, f32t, interpret, located, param, tensor
+from jumar.ir import REGISTRY, Constant, Graph, Node, apply, constant, f32t, interpret, located, param, tensor
 from jumar.operators import Cast, Gelu, LayerNorm, MatMul, ReduceMean, ReduceSum, Softmax, add, div, exp, mul, square, sub
 
 
@@ -312,3 +312,26 @@ def test_the_summary_names_the_node_and_the_error() -> None:
     assert "attention/Exp" in text and "65504" in text and "%" in text
     good = device_numerics(built(Softmax(1), (4, 8)), [TWO], find_chip("910A"))
     assert good.within and "nothing overflows" in good.summary
+
+
+@pytest.mark.parametrize("soc, mode", [("310", "force_fp16"), ("910B4", "allow_mix_precision_bf16")])
+def test_every_operator_is_computed_and_told(soc: str, mode: str) -> None:
+    """On the examples of its definition; those with a shape that depends on data stand in no graph."""
+    computed = 0
+    for name, op in REGISTRY.items():
+        for example in getattr(op, "samples", ()):
+            arrays = example.arrays()
+            params = tuple(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays))
+            try:
+                graph = Graph(name, params, op(**example.attributes)(*params).results)
+            except OpError:
+                continue
+            try:
+                found = run_precision(graph, arrays, find_chip(soc), parse_precision(mode), trials=1)
+            except (CompileError, DeviceError) as refused:
+                if refused.code not in ("npu-precision", "soc-mode"):
+                    raise
+                continue
+            json.dumps(found.document(), allow_nan=False)
+            computed += 1
+    assert computed > 700

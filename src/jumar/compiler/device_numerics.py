@@ -31,7 +31,7 @@ SHARE = 0.01  # of the elements: below, underflow is not worth a word
 class NodeNumerics:
     """One node whose result is of floats.   number: its place in the graph; name: the model's name for it; place: file, line.
 
-    largest: the largest finite magnitude, exactly; filled: that over the largest that the type holds.
+    largest: the largest finite magnitude, exactly; limit: the largest that the type holds; filled: one over the other.
     error, max_error: against fp32 at this point of the graph, all nodes before included: relative (over all elements, in L2) and absolute.
     born: the relative error that arises here, on exact inputs.  grown: error over the largest error among the inputs.
     overflows: elements that leave the range here, of inputs that were within; broken: elements that are not finite here, but exactly are.
@@ -46,6 +46,7 @@ class NodeNumerics:
     dtype: str
     size: int
     largest: float
+    limit: float
     filled: float
     error: float
     max_error: float
@@ -130,7 +131,7 @@ class Findings:
             said = "nothing overflows"
         else:
             how = f"in its {first.step}" if first.step else f"with {first.largest:.3g}"
-            said = f"{first.label} overflows first, {how}: {first.dtype} ends at {first.largest / first.filled:g}"
+            said = f"{first.label} overflows first, {how}: {first.dtype} ends at {first.limit:g}"
         worst = worst_error(self.outputs)
         return f"{said}; outputs are {'not finite' if math.isinf(worst) else f'off by {worst:.2%}'}"
 
@@ -306,6 +307,7 @@ class _Run:
             dtype=str(dtype),
             size=sum(exact[i].size for i in floats),
             largest=self.largest[node],
+            limit=limits(dtype).largest,
             filled=self.largest[node] / limits(dtype).largest if is_narrow(dtype) else 0.0,
             error=error,
             max_error=max_error,

@@ -43,6 +43,7 @@ from jumar.operators import (
     Softmax,
     Softplus,
     Softsign,
+    cast,
 )
 
 _CONVOLUTIONS = (Conv, ConvTranspose, ConvGradInput, ConvGradWeight)
@@ -152,8 +153,8 @@ def _inside(body: Graph, arrays: Sequence[Any], value: Any) -> tuple[Array, ...]
 def _formula(op: Op, node: Node) -> Graph | None:
     """The steps of a kernel that is written as several vector instructions, in the element type of its inputs."""
     inputs = tuple(param(f"x{i}", n.type) for i, n in enumerate(node.inputs))
-    if isinstance(op, _NORMALIZATIONS):
-        return Graph(op.name, inputs, (op.formula(*inputs),))
+    if isinstance(op, _NORMALIZATIONS):  # its weights may be wider than its data
+        return Graph(op.name, inputs, (op.formula(*(cast(i, inputs[0].dtype) for i in inputs)),))
     return Graph(op.name, inputs, (op.decompose(*inputs),)) if isinstance(op, _ACTIVATIONS) else None
 
 
