@@ -81,6 +81,13 @@ def test_casts_in_a_row_cancel():
     assert types(made) == {"relu": "f16"}
 
 
+def test_integers_become_f16_at_once():
+    mask = param("mask", tensor(i64, 2, 4))
+    graph = Graph("net", (mask,), (ops.Exp()(ops.Cast(f32)(mask)),))
+    assert casts(set_precision(graph, OLD, Precision())[0]) == ["i64->f16", "f16->f32"]
+    assert casts(set_precision(graph, OLD, Precision("allow_fp32_to_fp16"))[0]) == ["i64->f32"]
+
+
 def test_integers_stay_and_what_only_moves_follows():
     x, i = param("x", f32t(4, 4)), param("i", tensor(i64, 2))
     rows = ops.Gather(0)(x, ops.Add()(i, i))

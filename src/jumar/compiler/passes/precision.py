@@ -16,7 +16,7 @@ import numpy as np
 from jumar.base import Array, CompileError, DType, OpError, TensorType, bf16, event, f16, f32, nearest
 from jumar.compiler.passes.cann_kernels import elements, kernels
 from jumar.compiler.passes.precision_lists import MixLists, read_mixlist
-from jumar.device.npu import CUBE, MIX_CUBE, Chip, find_chip
+from jumar.device.npu import CUBE, MIX_CUBE, Chip, find_chip, library
 from jumar.ir import Constant, Data, Get, Graph, Node, Param, apply, param
 from jumar.operators import Cast, Elementwise
 
@@ -29,6 +29,7 @@ SYNONYMS = {
     "fp16": FORCE_FP16, "cube_fp16in_fp32out": FORCE_FP32, "origin": ORIGIN, "O0": ORIGIN, "allow_mix_precision": MIX_FP16,
     "mixed_float16": MIX_FP16, "mixed_bfloat16": MIX_BF16,
 }  # fmt: skip
+ALL_NARROW = (FORCE_FP16, O2, O3)  # modes in which also what only moves elements is narrow
 O2_BLACK = frozenset({"batch_norm", "batch_norm_train", "batch_norm_grad", "layer_norm"})  # MindSpore's black list, in our operators
 O1_WHITE = frozenset(
     {
@@ -258,7 +259,7 @@ class _Work:
             return self._cast_of_the_model(node, inputs[0])
         if not any(_is_number(i) for i in inputs):
             return _on(node, inputs)
-        if node.op.name in FOLLOWERS and self.precision.canonical not in (FORCE_FP16, O2, O3):
+        if node.op.name in FOLLOWERS and self.precision.canonical not in ALL_NARROW:
             return self._follow(node, inputs)
         wish = self._wish(node, inputs)
         target = wish.dtype or _widest(i.dtype for i in node.inputs if _is_number(i))
@@ -293,6 +294,8 @@ class _Work:
         assert isinstance(node.op, Cast), "asked for casts only"
         if _is_number(x) and node.op.dtype in (f32, f16, bf16):
             return self._cast(x, node.op.dtype, _label(node), "the model's own cast", fact=False)
+        if node.op.dtype == f32 and self.precision.canonical in ALL_NARROW and (x.dtype.name, "f16") in self.pairs:
+            return Cast(f16)(x, loc=node.loc)  # integers become f16 at once: CANN picks the narrow kernel of Cast, too
         return apply(node.op, x, loc=node.loc)
 
     # ------------------------------------------------------------------------------------------------------------------------ wishes
@@ -391,6 +394,11 @@ class _Work:
             return False
         kinds = {f"OpType::{k.kind}" for k in kernels(node, self.chip)[:1]} | {f"OpType::{node.op.name}"}
         return node.loc.name in self.precision.keep or bool(kinds & self.precision.keep)
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Element types that the AI Core casts into each other."""
+        return library.find_casts(library.column(self.chip.family))[0]
 
     @cached_property
     def _optimiser(self) -> frozenset[Node]:

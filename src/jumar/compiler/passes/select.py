@@ -9,30 +9,23 @@ and where none will do, nothing, which `strict` makes an error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jumar.base import CompileError, TensorType, event
+from jumar.compiler.passes.alternatives import Alternative, alternatives, cost_us, task_of
 from jumar.compiler.passes.cann_kernels import Kernel, elements, is_new, kernels, size
 from jumar.compiler.passes.canonicalize import Canonicalize
 from jumar.compiler.passes.expand import Expansion, expand
 from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.merge import Merge
+from jumar.compiler.passes.precision import Precision, uses_hf32
 from jumar.device.npu import AI_CPU, DVPP, HOST, Chip, find_chip, library
 from jumar.ir import Constant, Get, Graph, Node, Param, param, rebuild, same_node, topological
 
 ACLNN, GE, COMPOSITE, CPU, MEDIA, ON_HOST, VIEW, NONE = "aclnn", "ge", "composite", "ai cpu", "dvpp", "host", "view", "none"
 DOCUMENTED, INFERRED = "documented", "inferred"
 MAX_DEPTH = 8  # expansions within expansions: an LSTM's gradient needs three
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """Another way to run a node.   cost_us: predicted on the device, None where nothing predicts it; how: what the user does for it."""
-
-    what: str
-    cost_us: float | None
-    how: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +76,11 @@ class Selection:
         return found
 
 
-def select(graph: Graph, chip: Chip, *, strict: bool = False, inference: bool = True) -> Selection:
+def select(graph: Graph, chip: Chip, *, strict: bool = False, inference: bool = True, precision: Precision | None = None) -> Selection:
     """Maps every operator of the graph to what runs it on the chip.
 
     strict: an operator that neither the AI Core nor the AI CPU runs is an error, not a warning.  inference: no gradient follows.
+    precision: what the graph was cast by; says which products of f32 are computed in HF32.
     """
     choices: dict[Node, Choice] = {}
     composites: list[Composite] = []
@@ -106,11 +100,13 @@ def select(graph: Graph, chip: Chip, *, strict: bool = False, inference: bool = 
             new[node] = found
             continue
         results = plan.expansion.results
-        composites.append(Composite(node, tuple(plan.choices), plan.expansion.why))
+        composites.append(Composite(node, tuple(plan.choices), plan.expansion.why, cost_of(plan, chip)))
         several[node] = results
         new[node] = results[0]
     result = graph.with_outputs(new[o] for o in graph.outputs)
     kept = {n: choices[n] for n in result.nodes if n in choices}
+    if precision is not None:
+        kept |= {n: replace(c, attrs={**c.attrs, "hf32": True}) for n, c in kept.items() if uses_hf32(n, chip, precision)}
     warnings = tuple(_warning(c, chip) for c in kept.values() if c.how in (NONE, ON_HOST))
     if strict:
         for c in kept.values():
@@ -150,13 +146,22 @@ def plan_of(node: Node, chip: Chip, depth: int = 0) -> Plan:
     if on_core is not None:
         return Plan({node: on_core})
     apart = _apart(node, chip, depth)
-    if apart is not None and all(c.how in (ACLNN, GE, VIEW) for c in apart.choices.values()):
+    if apart is not None and _on_cores(apart):
         return apart
-    elsewhere = _elsewhere(node, chip)
+    elsewhere = _elsewhere(node, chip, apart)
     # what the AI CPU has whole is its own; parts are better than nothing, if each of them runs somewhere
     if apart is not None and elsewhere.how in (NONE, ON_HOST) and not any(c.how == NONE for c in apart.choices.values()):
         return apart
     return Plan({node: elsewhere})
+
+
+def _on_cores(plan: Plan) -> bool:
+    return all(c.how in (ACLNN, GE, VIEW) for c in plan.choices.values())
+
+
+def cost_of(plan: Plan, chip: Chip) -> float:
+    """Predicted microseconds of a plan's kernels, one after another."""
+    return cost_us((task_of(c.node, c.kind, c.unit, c.attrs) for c in plan.choices.values() if c.kind), chip)
 
 
 def _apart(node: Node, chip: Chip, depth: int) -> Plan | None:
@@ -277,8 +282,11 @@ def _evidence(kernel: Kernel, chip: Chip, dtype: str) -> tuple[str, str, str]:
     return GE, INFERRED, f"name {kernel.kind} as profiles and graphs of CANN print it"
 
 
-def _elsewhere(node: Node, chip: Chip) -> Choice:
-    """The AI CPU, the media engine, the host, or nothing."""
+def _elsewhere(node: Node, chip: Chip, apart: Plan | None) -> Choice:
+    """The AI CPU, the media engine, the host, or nothing.   apart: the node taken apart, for what that would cost."""
+    parts = None
+    if apart is not None and _on_cores(apart):
+        parts = ", ".join(dict.fromkeys(c.kind for c in apart.choices.values() if c.kind)), cost_of(apart, chip)
     found = kernels(node, chip)
     attrs = attrs_of(node)
     for k in found:
@@ -287,20 +295,20 @@ def _elsewhere(node: Node, chip: Chip) -> Choice:
         if k.unit == DVPP:
             return Choice(node, DVPP, k.kind, "", MEDIA, evidence, source, k.why, (), attrs)
         if k.unit == HOST:
-            return Choice(node, HOST, k.kind, "", ON_HOST, INFERRED, source, k.why, _alternatives(node, chip, k), attrs)
+            return Choice(node, HOST, k.kind, "", ON_HOST, INFERRED, source, k.why, alternatives(node, chip, k, parts), attrs)
         if k.unit == AI_CPU or k.cpu:
             if not _cpu_takes(node, chip):
                 continue
             why = k.why or _refusal(node, k, chip)
-            return Choice(node, AI_CPU, k.kind, _aclnn(k), CPU, evidence, source, why, _alternatives(node, chip, k), attrs)
+            return Choice(node, AI_CPU, k.kind, _aclnn(k), CPU, evidence, source, why, alternatives(node, chip, k, parts), attrs)
     if not found:
         what = f"CANN has no operator for {node.op} on {chip.name}"
     else:
         what = _refusal(node, found[0], chip)
     if not found and node.op.name in HOST_FALLBACK:
-        return Choice(node, HOST, "", "", ON_HOST, INFERRED, "no row in the tables", what, _alternatives(node, chip, None), attrs)
+        return Choice(node, HOST, "", "", ON_HOST, INFERRED, "no row in the tables", what, alternatives(node, chip, None, parts), attrs)
     return Choice(
-        node, "", "", "", NONE, INFERRED, "no row in the tables", what, _alternatives(node, chip, found[0] if found else None), attrs
+        node, "", "", "", NONE, INFERRED, "no row in the tables", what, alternatives(node, chip, found[0] if found else None, parts), attrs
     )
 
 
@@ -325,27 +333,6 @@ def _cpu_takes(node: Node, chip: Chip) -> bool:
         t.dtype.kind != "s" and (t.dtype.bits >= 16 or t.dtype.name in ("i8", "u8", "bool")) and (t.dtype.name != "bf16" or is_new(chip))
         for t in flat
     )
-
-
-def _alternatives(node: Node, chip: Chip, kernel: Kernel | None) -> tuple[Alternative, ...]:
-    """Other ways, cheapest first: another element type on the AI Core, another chip, an operator of one's own."""
-    found: list[Alternative] = []
-    if kernel is not None and kernel.takes != "none":
-        for dtype in ("f16", "f32", "i32"):
-            if dtype in elements(kernel, chip):
-                found.append(Alternative(f"{kernel.kind} in {dtype} on the AI Core", None, f"cast the inputs of {node.op.name} to {dtype}"))
-                break
-    if kernel is not None and (row := library.find_ge(kernel.kind)) is not None:
-        family = library.column(chip.family)
-        others = sorted(row.on - {family})
-        if others and kernel.unit in (AI_CPU, HOST):
-            found.append(
-                Alternative(f"{kernel.kind} on the AI Core", None, f"a chip of {', '.join(others)}, with a CANN that has {kernel.kind}")
-            )
-    if kernel is None or kernel.unit in (HOST,):
-        found.append(Alternative("the operator in a newer CANN", None, "compare the operator list of the newest CANN: jumar ops --soc"))
-    found.append(Alternative("an operator of your own", None, "write it in Ascend C (msopgen) and register it with the model's importer"))
-    return tuple(found)
 
 
 def attrs_of(node: Node) -> Mapping[str, Any]:
