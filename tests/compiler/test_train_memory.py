@@ -7,9 +7,9 @@ from tests.compiler.graphs import residual_net, transformer
 
 from jumar.base import CompileError, TensorType, i32
 from jumar.compiler.memory_trace import for_memory, needs_of, peak_nbytes, spans
-from jumar.compiler.train_memory import OPTIMIZERS, Training, blocks_of, both_halves, recomputed, standing, training_trace
+from jumar.compiler.train_memory import OPTIMIZERS, Training, blocks_of, both_halves, recomputed, standing, traffic_again, training_trace
 from jumar.ir import Graph, f32t, param
-from jumar.operators import Gather, MatMul, ReduceSum, Relu, Softmax
+from jumar.operators import Gather, Gelu, LayerNorm, MatMul, ReduceSum, Relu, Softmax
 
 MIB = 1 << 20
 
@@ -85,6 +85,28 @@ def test_the_square_root_of_the_layers_is_about_the_best_number_of_blocks():
     peaks = {n: peak_nbytes(for_memory(training_trace(halves, Training(recompute=n)))) for n in (1, 2, 8, 32, 64)}
     assert min(peaks, key=peaks.get) == 8
     assert peaks[8] < 0.3 * peaks[1]
+
+
+def test_what_is_cheap_is_made_again_from_what_is_kept():
+    """Of gelu(norm(x)) the inputs are kept, both results are not; products are never done again."""
+    x, scale, bias, w = param("x", f32t(64, 32)), param("s", f32t(32)), param("b", f32t(32)), param("w", f32t(32, 32))
+    y = x
+    for _ in range(6):
+        y = MatMul()(Gelu()(LayerNorm(-1)(MatMul()(y, w), scale, bias)), w)
+    halves = both_halves(Graph("g", (x, scale, bias, w), (ReduceSum(())(y),)), [scale, bias, w])
+    dear, cheap = (for_memory(training_trace(halves, Training("sgd", cheap=c))) for c in (False, True))
+    assert is_right(cheap)
+    assert peak_nbytes(cheap) < 0.65 * peak_nbytes(dear)
+    again = [work for work in cheap.works if work.label.endswith("(again)")]
+    assert again and all(work.cheap for work in again)
+    assert 0 < traffic_again(cheap) < 0.5 and traffic_again(dear) == 0
+
+
+@pytest.mark.parametrize("options", [{"cheap": True}, {"recompute": 2}])
+def test_traces_of_networks_stay_right_when_values_are_made_again(options):
+    for graph in (residual_net(), transformer()):
+        trace = training_trace(both_halves(graph), Training(**options))
+        assert is_right(trace) and is_right(for_memory(trace))
 
 
 def test_blocks_are_cut_where_little_is_handed_on():

@@ -184,8 +184,8 @@ def training_memory(
 ) -> DeviceMemory:
     """The memory of a training step on one of its devices.   trace: in place of the one that `halves` and `training` give."""
     found = training_trace(halves, training) if trace is None else trace
-    if trace is None and training.recompute:
-        found = for_memory(found)  # a block is computed again when its values are wanted, not before
+    if trace is None and (training.recompute or training.cheap):
+        found = for_memory(found)  # values are computed again when they are wanted, not before
     weights = set(halves.weights)
     inputs = sum(p.type.nbytes for p in halves.graph.params if p not in weights)
     parts = [Part(s.kind, s.nbytes, "planned", s.what) for s in standing([w.type for w in halves.weights], training)]

@@ -16,7 +16,7 @@ from jumar.base import Array, StackError
 from jumar.compiler.autodiff import Custom
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
 from jumar.compiler.memory_trace import Trace, for_memory, spans, trace_of
-from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, standing, training_trace
+from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, standing, traffic_again, training_trace
 from jumar.device.npu import Chip, size_text
 from jumar.ir import Constant, Graph, Node, Op, Param, apply, param
 from jumar.operators import Broadcast, Reshape
@@ -223,7 +223,7 @@ class _Scaled:
         first, second = self._traces(training)
         if second is not None and (len(second.values), len(second.works)) != (len(first.values), len(first.works)):
             second = None
-        if training is not None and training.recompute:
+        if training is not None and (training.recompute or training.cheap):
             first = for_memory(first)
         made = sorted(spans(first).items())
         nbytes = np.array([first.values[v].nbytes for v, _ in made], np.float64)
@@ -235,7 +235,7 @@ class _Scaled:
             grows = np.array([second.values[v].nbytes for v, _ in made], np.float64) - nbytes
         each = grows / self.samples
         ends = np.array([(low, high + 1) for _, (low, high) in made], np.int64).reshape(-1, 2)
-        return _Growth(nbytes - grows, each, ends[:, 0], ends[:, 1], len(first.works))
+        return _Growth(nbytes - grows, each, ends[:, 0], ends[:, 1], len(first.works), traffic_again(first))
 
     def _traces(self, training: Training | None) -> tuple[Trace, Trace | None]:
         if training is None or self.halves is None:
@@ -246,13 +246,17 @@ class _Scaled:
 
 @dataclass(frozen=True, eq=False)
 class _Growth:
-    """Values of a trace as functions of the batch: fixed bytes, bytes for each sample, first work, and the one after the last."""
+    """Values of a trace as functions of the batch: fixed bytes, bytes for each sample, first work, and the one after the last.
+
+    again: part of a step's memory traffic that works done again add.
+    """
 
     fixed: Array
     each: Array
     first: Array
     after: Array
     works: int
+    again: float
 
     def peak_nbytes(self, batch: int) -> int:
         """The most that is alive at one work."""
@@ -282,10 +286,19 @@ class _Search:
 
     def needed(self, training: Training | None, batch: int) -> int:
         """Bytes that a batch needs: what stands, and the peak of the values as the plan would make it."""
+        return self._fixed(training, batch) + int(self._growth(training).peak_nbytes(batch) * self.ratio)
+
+    def _growth(self, training: Training | None) -> _Growth:
         alike = training and replace(training, optimizer="sgd", accumulate=min(training.accumulate, 2), data=min(training.data, 2), shard=0)
         if alike not in self.grown:
             self.grown[alike] = self.scaled.growth(alike)
-        return self._fixed(training, batch) + int(self.grown[alike].peak_nbytes(batch) * self.ratio)
+        return self.grown[alike]
+
+    def _slower(self, option: Training, first: Training) -> float:
+        """Part of a step's time that an option adds, about."""
+        if option.recompute and not first.recompute:
+            return FORWARD_AGAIN
+        return self._growth(option).again if option.cheap and not first.cheap else 0.0
 
     def _fixed(self, training: Training | None, batch: int) -> int:
         """What stands all the time, and what the batch is fed."""
@@ -341,6 +354,7 @@ class _Search:
         blocks = self._blocks()
         singles = [
             *half,
+            (replace(training, cheap=True), "recomputing what is cheap (activations, dropout, normalizations)", "recompute() of those cells"),
             *((replace(training, recompute=n), f"recomputing {n} blocks", f"cell.recompute() on {n} blocks") for n in blocks),
             (replace(training, data=max(training.data, DEVICES), shard=1), f"optimiser state over {max(training.data, DEVICES)} devices",
              "parallel_optimizer / ZeRO 1"),
@@ -350,6 +364,7 @@ class _Search:
         ]  # fmt: skip
         options = [s for s in singles if s[0] != training]
         for base, what, command in half:
+            options.append((replace(base, cheap=True), f"{what} and recomputing what is cheap", f"{command}, recompute() of those cells"))
             options += [(replace(base, recompute=n), f"{what} and recomputing {n} blocks", f"{command}, cell.recompute()") for n in blocks]
             options.append(
                 (replace(base, data=max(base.data, DEVICES), shard=1), f"{what} and optimiser state over {DEVICES} devices", command)

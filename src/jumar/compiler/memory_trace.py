@@ -17,7 +17,22 @@ from typing import Any
 from jumar.base import Loc
 from jumar.compiler.plan import Life
 from jumar.ir import Constant, Get, Graph, Node, Param
-from jumar.operators import Add, After, Broadcast, Conv, Elementwise, MatMul, Reshape, StopGradient, Transpose
+from jumar.operators import (
+    Add,
+    After,
+    BatchNormTrain,
+    Broadcast,
+    Conv,
+    Elementwise,
+    GroupNorm,
+    LayerNorm,
+    MatMul,
+    Opaque,
+    Reshape,
+    RmsNorm,
+    StopGradient,
+    Transpose,
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +50,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Work:
-    """One launch: numbers of the values that it reads and makes, and of works that must come before it although it reads nothing of theirs."""
+    """One launch: numbers of the values that it reads and makes, and of works that must come before it although it reads nothing of theirs.
+
+    cheap: it does little more than to read and write them, so that computing them again costs little.
+    """
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -43,6 +61,7 @@ class Work:
     label: str = ""
     place: str = ""
     backward: bool = False
+    cheap: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +311,7 @@ class _Builder:
             self.of[node] = (self.value(node.type.nbytes, "weight" if node.type.size > 1 else "constant", node),)
         elif isinstance(node.op, Get) and len(self.of[node.inputs[0]]) > 1:
             self.of[node] = (self.of[node.inputs[0]][node.op.index],)
-        elif is_view(node, self.graph.users[node]):
+        elif is_view(node, self.graph):
             self.of[node] = self.of[node.inputs[0]] if node.inputs else ()
         elif node not in self.within:
             self.launch(node)
@@ -309,7 +328,7 @@ class _Builder:
         at = len(self.works)
         for v in reads:
             self.readers.setdefault(v, []).append(at)
-        self.works.append(Work(reads, writes, (), label, place_text(node.loc), not ahead))
+        self.works.append(Work(reads, writes, (), label, place_text(node.loc), not ahead, is_cheap(node) and sources == [*node.inputs]))
         self.of[node] = writes
         if old is not None:
             self.writers.append((at, writes[0], self.of[old][0]))
@@ -335,16 +354,33 @@ class _Builder:
                 self.works[at] = replace(self.works[at], after=tuple(readers))
 
 
-def is_view(node: Node, users: Sequence[Node]) -> bool:
+def is_view(node: Node, graph: Graph) -> bool:
     """Whether a node's result is its input's memory, read in another way."""
+    users = graph.users[node]
     match node.op:
         case Broadcast():
             return bool(users) and all(isinstance(u.op, Elementwise) for u in users)
-        case Transpose(perm=perm):
-            swap = (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2)
-            return tuple(perm) == swap and bool(users) and all(isinstance(u.op, MatMul) for u in users)
+        case Transpose():
+            return (
+                swaps_matrices(node)
+                and bool(users)
+                and all(isinstance(u.op, MatMul) or (swaps_matrices(u) and is_view(u, graph)) for u in users)
+            )
         case _:
             return isinstance(node.op, ALWAYS_VIEWS)
+
+
+def swaps_matrices(node: Node) -> bool:
+    """Whether a node turns its last two dimensions, which a product can do while it reads."""
+    if not isinstance(node.op, Transpose):
+        return False
+    perm = tuple(node.op.perm)
+    return perm == (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2)
+
+
+def is_cheap(node: Node) -> bool:
+    """Whether an operator's time is that of reading and writing its values."""
+    return isinstance(node.op, Elementwise | LayerNorm | RmsNorm | BatchNormTrain | GroupNorm) or node.op == Opaque(1)
 
 
 def biased(node: Node, graph: Graph) -> Node | None:

@@ -45,7 +45,8 @@ FORWARD_AGAIN = 1 / 3  # of a step's arithmetic is forward, two thirds backward:
 class Training:
     """How a model is trained, as far as memory asks.   amp: `O0` all in fp32; `O1` products in fp16; `O2` fp16 and fp32 weights; `O3` all in fp16.
 
-    recompute: blocks whose inner values the backward pass computes again, 0: none.   accumulate: steps whose gradients are summed before an update.
+    recompute: blocks whose inner values the backward pass computes again, 0: none; cheap: only what elementwise operators, dropout and normalizations make
+    of other values that are kept.   accumulate: steps whose gradients are summed before an update.
     keep_gradients: all gradients stand until the update (a loss scale that is checked, clipping by the norm of all, reduction in one piece); None: where
     amp is O2 or O3, or there are several devices.   data, tensor: devices that share the batch, and the weights of each layer.
     shard: what the data-parallel devices hold a part of: 1 optimiser state (MindSpore's `parallel_optimizer`), 2 gradients too, 3 weights too.
@@ -54,6 +55,7 @@ class Training:
     optimizer: str = "adamw"
     amp: str = "O0"
     recompute: int = 0
+    cheap: bool = False
     accumulate: int = 1
     keep_gradients: bool | None = None
     data: int = 1
@@ -181,6 +183,8 @@ def training_trace(halves: BothHalves, training: Training) -> Trace:
     trace = _narrowed(halves, traced, training)
     if training.recompute:
         trace = recomputed(trace, training.recompute)
+    elif training.cheap:
+        trace = cheaply(trace)
     return _updated(trace, [v for g in halves.gradients for v in traced.value_of[g]], training)
 
 
@@ -271,53 +275,111 @@ def _crossing(trace: Trace) -> list[int]:
 
 
 def recomputed(trace: Trace, count: int) -> Trace:
-    """The trace with `count` blocks of the forward half computed again before the backward half reads inside them; only what a block hands on is kept."""
-    cuts = [-1, *blocks_of(trace, count)]
-    size = 1 + max((i for i, w in enumerate(trace.works) if not w.backward), default=-1)
-    ends = [*cuts[1:], size - 1]
-    block_of = {i: b for b, (low, high) in enumerate(zip(cuts, ends, strict=True)) for i in range(low + 1, high + 1)}
+    """The trace with `count` blocks of the forward half computed again before the backward half reads inside them; only what a block hands on is kept.
+
+    The last block's values are read at once, so keeping them costs nothing.
+    """
+    size = forward_size(trace)
+    bounds = [-1, *blocks_of(trace, count), size - 1]
+    block_of = {i: b for b in range(len(bounds) - 1) for i in range(bounds[b] + 1, bounds[b + 1] + 1)}
     handed = {
         v for i, w in enumerate(trace.works[:size]) for v in w.reads if v in trace.makers and block_of[trace.makers[v]] != block_of[i]
     }
+    inner = {v for v, i in trace.makers.items() if i < size and v not in handed and v not in trace.wanted and block_of[i] < len(bounds) - 2}
+    read = {v for w in trace.works[size:] for v in w.reads}
+    needed: dict[int, list[int]] = {}
+    wanted = read & inner
+    for i in range(size - 1, -1, -1):
+        work = trace.works[i]
+        if wanted.intersection(work.writes):
+            wanted.update(v for v in work.reads if v in inner)
+            needed.setdefault(block_of[i], []).insert(0, i)
+    return _again(trace, size, {v: needed.get(block_of[trace.makers[v]], []) for v in inner & read})
+
+
+CHAIN = 4  # cheap works, one behind the other, that are done again for one value
+
+
+def cheaply(trace: Trace) -> Trace:
+    """The trace without values that cheap works make of others that are kept: they are made again where the backward half reads them."""
+    size = forward_size(trace)
+    read = {v for w in trace.works[size:] for v in w.reads if v in trace.makers and trace.makers[v] < size}
+    dropped: dict[int, list[int]] = {}
+
+    def chain(v: int, depth: int) -> list[int] | None:
+        """The works that make a value of what stands or is kept; None where that takes a dear one."""
+        if v not in trace.makers or (v in read and v not in dropped):
+            return []
+        if v in dropped:
+            return dropped[v]
+        work = trace.works[trace.makers[v]]
+        if depth == 0 or not work.cheap:
+            return None
+        found: list[int] = []
+        for x in work.reads:
+            before = chain(x, depth - 1)
+            if before is None:
+                return None
+            found += before
+        return [*dict.fromkeys([*found, trace.makers[v]])]
+
+    for i in range(size):
+        work = trace.works[i]
+        for v in work.writes:
+            if work.cheap and v in read and v not in trace.wanted:
+                read.discard(v)
+                steps = chain(v, CHAIN)
+                read.add(v)
+                if steps:
+                    dropped[v] = steps
+    return _again(trace, size, dropped)
+
+
+def forward_size(trace: Trace) -> int:
+    """The number of works up to the last of the forward half."""
+    return 1 + max((i for i, w in enumerate(trace.works) if not w.backward), default=-1)
+
+
+def _again(trace: Trace, size: int, steps: Mapping[int, Sequence[int]]) -> Trace:
+    """The trace with works of the forward half done again: for each value of `steps` those works, before the first of the backward half that reads it.
+
+    They wait for what that reader waits for, so that no order does them early.
+    """
     values, works = list(trace.values), list(trace.works[:size])
-    copies: dict[int, int] = {}  # value -> the value that is its copy
-    opened: set[int] = set()
-    place: dict[int, int] = {i: i for i in range(size)}
-
-    def again(block: int, cause: Work) -> None:
-        """Puts the works of a block once more, as far as anybody backwards reads what they make."""
-        wanted = {v for w in trace.works[size:] for v in w.reads if v in trace.makers and trace.makers[v] < size}
-        inside = [i for i in range(size) if block_of[i] == block]
-        needed: set[int] = set()
-        for i in reversed(inside):
-            mine = {v for v in trace.works[i].writes if v not in handed and v not in trace.wanted}
-            if mine & (wanted | needed):
-                needed |= {v for v in trace.works[i].reads if v in trace.makers and v not in handed}
-                needed |= mine
-        triggers = tuple(place[trace.makers[v]] for v in cause.reads if v in trace.makers and trace.makers[v] >= size)
-        for i in inside:
-            work = trace.works[i]
-            if not set(work.writes) & needed:
-                continue
-            fresh = []
-            for v in work.writes:
-                values.append(replace(values[v], label=f"{values[v].label} (again)", nbytes=values[v].nbytes))
-                copies[v] = len(values) - 1
-                fresh.append(copies[v])
-            reads = tuple(copies.get(v, v) for v in work.reads)
-            works.append(Work(reads, tuple(fresh), triggers, f"{work.label} (again)", work.place, backward=True))
-
+    copies: dict[int, int] = {}
+    place = {i: i for i in range(size)}
     for i in range(size, len(trace.works)):
         work = trace.works[i]
+        triggers = tuple(place[trace.makers[v]] for v in work.reads if trace.makers.get(v, 0) >= size)
         for v in work.reads:
-            maker = trace.makers.get(v, size)
-            if maker < size and v not in handed and v not in trace.wanted and block_of[maker] not in opened:
-                opened.add(block_of[maker])
-                if block_of[maker] != len(ends) - 1:  # the last block's values are read at once: keeping them costs nothing
-                    again(block_of[maker], work)
+            if v not in steps or v in copies:
+                continue
+            for j in steps[v]:
+                again = trace.works[j]
+                if all(x in copies for x in again.writes):
+                    continue
+                reads = tuple(copies.get(x, x) for x in again.reads)
+                for x in again.writes:
+                    values.append(replace(values[x], label=f"{values[x].label} (again)"))
+                    copies[x] = len(values) - 1
+                works.append(
+                    Work(reads, tuple(copies[x] for x in again.writes), triggers, f"{again.label} (again)", again.place, True, again.cheap)
+                )
         place[i] = len(works)
         works.append(replace(work, reads=tuple(copies.get(v, v) for v in work.reads), after=tuple(place[a] for a in work.after)))
     return Trace(tuple(values), tuple(works), trace.wanted, trace.order)
+
+
+def traffic_again(trace: Trace) -> float:
+    """Part of a step's reading and writing that works done again add: what they cost in time, about, where they are cheap."""
+    first = again = 0
+    for work in trace.works:
+        moved = sum(trace.values[v].nbytes for v in (*work.reads, *work.writes))
+        if work.label.endswith("(again)"):
+            again += moved
+        else:
+            first += moved
+    return again / first if first else 0.0
 
 
 # ---------------------------------------------------------------------- what stands
