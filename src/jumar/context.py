@@ -33,6 +33,7 @@ GRAPH_MODE, PYNATIVE_MODE = 0, 1
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 DEBUG, RELEASE = 1, 0
 _FORCED: int | None = None
+_FORCED_SOC = ""
 MODE = PYNATIVE_MODE  # cells look here at every call: a module-level name is the cheapest look-up there is
 
 TARGETS = ("CPU", "GPU", "Ascend", "Davinci")
@@ -101,10 +102,18 @@ def _target(key: str, value: str) -> str:
 
 
 def _set_target(value: str) -> None:
-    if value == "Ascend":
-        twin.start()
+    if value == "Ascend" or _FORCED_SOC:
+        twin.start(_FORCED_SOC)
     else:
         twin.stop()
+
+
+def force_soc(name: str) -> None:
+    """From now on the twin of this Ascend chip stands by, whatever device scripts set: `jumar run --soc`."""
+    global _FORCED_SOC  # noqa: PLW0603  (a switch of the whole process)
+    _FORCED_SOC = name
+    _set_target("Ascend")
+    _VALUES["device_target"] = "Ascend"
 
 
 def _device_id(key: str, value: int) -> int:

@@ -41,11 +41,11 @@ class Twin:
 TWIN: list[Twin] = []  # one, while a script asks for an Ascend NPU: engines look here at every call
 
 
-def start() -> None:
-    """From now on what runs is watched; said once in the log."""
+def start(soc: str = "") -> None:
+    """From now on what runs is watched; said once in the log.   soc: a chip's name; the setting `soc` where it is empty."""
     from jumar.device.npu import find_chip  # noqa: PLC0415  (scripts for the CPU need no chips)
 
-    chip = find_chip(config("soc"))
+    chip = find_chip(soc or config("soc"))
     if TWIN and TWIN[0].chip == chip:
         return
     first = not TWIN
@@ -55,8 +55,8 @@ def start() -> None:
         cann = find_cann()
         why = f"{cann}".partition("\n")[0] + ("; Jumar has no driver for it yet" if cann.usable else "")
         warning(
-            "device_target='Ascend': %s. The twin of %s (JUMAR_SOC) stands for it: values are computed on this CPU, times are predicted, nothing runs on an NPU. "
-            "`jumar run --explain` reports them.", why, chip.name,
+            "device_target='Ascend': %s. The twin of %s (JUMAR_SOC) stands for it: values are computed on this CPU, times are predicted, "
+            "nothing runs on an NPU. `jumar run --explain` reports them.", why, chip.name,
         )  # fmt: skip
 
 

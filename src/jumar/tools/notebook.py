@@ -11,7 +11,7 @@ from typing import Any
 
 from jumar.base import recording
 from jumar.tools.alias import as_mindspore
-from jumar.tools.run_report import Report, report_text
+from jumar.tools.run_report import Report, document, report_text
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -23,6 +23,6 @@ def load_ipython_extension(shell: Any) -> None:
         begun_s = time.perf_counter()
         with recording() as record:
             shell.run_cell(line if cell is None else cell)
-        sys.stderr.write(report_text(Report("this cell", record, time.perf_counter() - begun_s)) + "\n")
+        sys.stderr.write(report_text(document(Report("this cell", record, time.perf_counter() - begun_s))) + "\n")
 
     shell.register_magic_function(jumar, "line_cell", "jumar")

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jumar.tools.run_twin import twin_document, twin_lines, twin_run
+
 if TYPE_CHECKING:
     from jumar.base.trace import Recording
 
@@ -40,6 +42,7 @@ def document(report: Report) -> dict[str, Any]:
     seconds["data"] = sum(e.get("step_waited_s", 0.0) for e in epochs)
     times = {name: round(seconds[name], 4) for name in _STAGES}
     functions = [asdict(f) for f in _facts()]
+    stood = twin_run() if "jumar.frontend.twin" in sys.modules else None
     return {
         "schema": SCHEMA,
         "script": report.script,
@@ -51,6 +54,7 @@ def document(report: Report) -> dict[str, Any]:
         "starving": [f"epoch {e['epoch']}: {e['starving']}" for e in epochs if e.get("starving")],
         "fallbacks": events.get("fallback", []),
         "without_effect": [f"{c['key']}={c['value']}" for c in events.get("context", [])],
+        "twin": twin_document(stood) if stood else None,
     }
 
 
@@ -59,9 +63,8 @@ def _facts() -> list[Any]:
     return list(explain.FACTS) if explain is not None else []
 
 
-def report_text(report: Report) -> str:
-    """The report as a text for a terminal."""
-    found = document(report)
+def report_text(found: dict[str, Any]) -> str:
+    """The document as a text for a terminal."""
     lines = ["", f"jumar run {found['script']}: {found['seconds']:.2f} s, at most {found['peak_memory_nbytes'] >> 20} MiB"]
     for name, about in _STAGES.items():
         if found["times"][name] >= 0.005:
@@ -87,6 +90,8 @@ def report_text(report: Report) -> str:
         lines += _some([f"  {', '.join(f'{k}: {v}' for k, v in b.items())}" for b in found["fallbacks"]], len(found["fallbacks"]))
     if found["without_effect"]:
         lines.append("settings that have nothing to set here: " + ", ".join(dict.fromkeys(found["without_effect"])))
+    if found["twin"]:
+        lines += twin_lines(found["twin"])
     return "\n".join(lines)
 
 

@@ -33,6 +33,9 @@ INTERRUPTED = 130
     short_help="Run a script that imports mindspore.",
 )
 @click.option("--mode", type=click.Choice(["graph", "pynative"]), help="Run in this mode, whatever the script sets.")
+@click.option(
+    "--soc", metavar="NAME", help="Run on the twin of this Ascend chip, whatever device the script sets: 910B4.  Values are computed here."
+)
 @click.option("--explain", is_flag=True, help="Say at the end what was captured and compiled, why again, and where the time went.")
 @click.option("--explain-json", type=click.Path(dir_okay=False, path_type=Path), help="Write the same as JSON into this file.")
 @click.option("--full-traceback", is_flag=True, help="Show every frame of a traceback.")
@@ -40,13 +43,14 @@ INTERRUPTED = 130
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    script: str, arguments: tuple[str, ...], mode: str | None, explain: bool, explain_json: Path | None, full_traceback: bool, module: bool
+    script: str, arguments: tuple[str, ...], mode: str | None, soc: str | None, explain: bool, explain_json: Path | None, full_traceback: bool, module: bool
 ) -> None:  # fmt: skip
     """Run a Python script that imports mindspore, with Jumar in its place.
 
     \b
     jumar run train.py --epochs 3
     jumar run --mode graph --explain train.py
+    jumar run --soc 910B4 --explain train.py
     jumar run -m mypackage.train
     """
     if explain_json is not None and not explain_json.absolute().parent.is_dir():
@@ -58,18 +62,22 @@ def command(
         from jumar.context import force_mode  # noqa: PLC0415  (a script that never uses a context does not pay for it)
 
         force_mode(mode)
+    if soc is not None:
+        from jumar.context import force_soc  # noqa: PLC0415  (see above)
+
+        force_soc(soc)
     terminal = os.dup(2) if explain else -1  # the script may send its own stderr elsewhere before it ends
     sys.argv = [script, *arguments]
     begun_s = time.perf_counter()
     with recording() as record:
         code = _run(start, full_traceback)
     if explain or explain_json is not None:
-        found = Report(script, record, time.perf_counter() - begun_s)
+        found = document(Report(script, record, time.perf_counter() - begun_s))
         if explain:
             sys.stderr.flush()
             os.write(terminal, f"{report_text(found)}\n".encode())
         if explain_json is not None:
-            write_json(document(found), explain_json)
+            write_json(found, explain_json)
     sys.exit(code)
 
 
