@@ -20,8 +20,10 @@ class Work:
 
     read, written: bytes moved from and to global memory by all cores, each operand once; again: bytes that are read more than once (cube tiles).
     footprint: bytes of all operands, what must sit in L2 to be found there.  loops: tiles that the busiest core works through, which overlap.
-    vector_cycles, cube_cycles, shuffled, packets, items: of the busiest core; shuffled: elements that change place inside a register,
-    packets: separate runs of bytes moved, items: addresses that a scalar unit computes one by one, sorted: elements that are sorted.
+    vector_cycles, cube_cycles, scalar_cycles, shuffled, packets, rows, items, sorted: of the busiest core.  scalar_cycles: for what the vector unit
+    has no instruction for; shuffled: elements that change place inside a register; packets: runs of bytes moved on their own; rows: rows that are
+    reduced or laid out one by one; items: addresses that a scalar unit computes one by one; sorted: elements that are sorted.
+    flat: the operands are long vectors, as parameters and their gradients are, which no kernel just before has touched.
     stages: parts of the kernel that wait for each other; flops: operations on the pipe that counts.
     """
 
@@ -38,11 +40,14 @@ class Work:
     cube_cycles: float = 0.0
     shuffled: float = 0.0
     packets: float = 0.0
+    rows: float = 0.0
     items: float = 0.0
     sorted: float = 0.0
     stages: float = 1.0
     tiles: float = 0.0
     ragged: float = 0.0
+    scalar_cycles: float = 0.0
+    flat: float = 0.0
     flops: float = 0.0
 
 

@@ -201,7 +201,8 @@ def _cube(
     return Work(
         kind, CUBE if chosen.splits == 1 else MIX_CUBE, chosen.blocks, cores, read, written * (1 if chosen.splits == 1 else 2), read + written,
         again=max(0.0, chosen.loaded * again - read), loops=max(1.0, chosen.waves * product.k * item / 1024),
-        cube_cycles=chosen.cycles, tiles=float(chosen.waves), stages=1.0 + (1.0 if chosen.splits > 1 else 0.0), ragged=ragged,
+        cube_cycles=chosen.cycles, tiles=float(chosen.waves), ragged=ragged,
+        stages=1.0 + (1.0 if chosen.splits > 1 else 0.0) + (0.5 if "Quant" in kind.name else 0.0),
         flops=2.0 * product.batch * product.m * product.n * product.k,
     )  # fmt: skip
 
@@ -394,8 +395,9 @@ def _geometry(task: Task, kind: Kind, q: Operand, keys: Operand, data: Sequence[
         tokens = s[0] if len(s) == 3 else s[0] * s[1]
         sequences = max((o.shape[0] for o in task.inputs if o.dtype and o.dtype.is_integer and len(o.shape) == 2), default=1)
         chosen = largest(task.outputs).shape[-1] if task.outputs and largest(task.outputs).shape else 2048
-        length = max(chosen, -(-tokens // max(1, sequences))) if tokens > 64 else chosen * 2
-        return tokens, s[-2], 1, length, s[-1], 0, 1, False
+        queries = -(-tokens // max(1, sequences))
+        # keys are not listed: as many as are chosen from, or as the queries of a sequence themselves
+        return sequences, s[-2], queries, max(chosen, queries), s[-1], 0, 1, queries > 1
     if kind.name.startswith(("Sparse", "Nsa")):
         tokens = s[0] if len(s) == 3 else s[0] * s[1]
         chosen = max((o.shape[-1] for o in task.inputs if o.dtype and o.dtype.is_integer and len(o.shape) >= 3), default=0) or max(

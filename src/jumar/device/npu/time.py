@@ -59,7 +59,10 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
         "shuffle_us": w.shuffled / clock * 1e6,
         "sorted_us": w.sorted / clock * 1e6,
         "packets": w.packets,
+        "rows": w.rows,
         "items": w.items,
+        "scalar_us": w.scalar_cycles / clock * 1e6,
+        "flat": w.flat,
         "stages": w.stages,
         "tiles": w.tiles,
         "ragged": w.ragged,
@@ -73,7 +76,7 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
 
 def hits(f: Columns, c: Columns) -> Any:
     """Share of the bytes that is found in L2: what the kernel before left there, less of it the more of L2 the operands fill."""
-    guessed = c["hit"] / (1 + (f["footprint"] / (c["hit_size"] * f["l2"])) ** 2)
+    guessed = np.where(f["flat"] > 0, c["hit_flat"], c["hit"]) / (1 + (f["footprint"] / (c["hit_size"] * f["l2"])) ** 2)
     known = np.clip(f["resident"] / np.maximum(f["footprint"], 1.0), 0.0, 1.0)
     return np.where(np.isnan(f["resident"]), guessed, known)
 
@@ -91,14 +94,21 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     slower = np.where(cube > 0, 1.0 + c["ragged_cube"] * f["ragged"], 1.0)
     lost = np.minimum(1.0, c["again_miss"] * f["footprint"] / f["l2"])
     from_memory = (f["read"] * (1 - hit) + f["again"] * lost) * slower / memory
-    to_memory = f["written"] * (1 - hit) / memory
+    # what is written stays in L2 until others need the room
+    kept = np.where(f["flat"] > 0, c["hit_flat"], c["hit_written"]) / (1 + (f["footprint"] / (c["hit_size"] * f["l2"])) ** 2)
+    to_memory = f["written"] * (1 - kept) / memory
     packets = f["packets"] * c["packet_us"]
     mte2 = np.maximum((f["read"] + f["again"]) * slower / near + packets, from_memory)
     mte3 = np.maximum(f["written"] / near * c["write_weight"] + 0.5 * packets, to_memory)
     memory_us = from_memory + to_memory
-    vector = f["vector_us"] * c["vector_cycles"] + f["shuffle_us"] * c["shuffle_cycles"] + f["sorted_us"] * c["sort_cycles"]
+    vector = (
+        f["vector_us"] * c["vector_cycles"]
+        + f["shuffle_us"] * c["shuffle_cycles"]
+        + f["sorted_us"] * c["sort_cycles"]
+        + f["rows"] * c["row_us"]
+    )
     macs = f["cube_us"] * np.where(f["conv"] > 0, c["conv_cycles"], c["cube_cycles"]) + f["tiles"] * c["tile_us"]
-    scalar = f["items"] * c["item_us"]
+    scalar = f["items"] * c["item_us"] + f["scalar_us"] * c["scalar_cycles"]
     longest = np.maximum.reduce([macs, vector, mte2, mte3, memory_us, scalar])
     total = macs + vector + np.maximum(mte2 + mte3, memory_us) + scalar
     # pipes that are busy for about as long get into each other's way: a power mean lies above the longest
@@ -116,7 +126,8 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
         + f["mix_cube"] * c["launch_mix_cube_us"]
     )
     waits = np.maximum(0.0, f["stages"] - 1) * c["stage_us"] * (1 + c["ragged_vector"] * f["ragged"] * (1 - cube))
-    cores = f["blocks"] * c["block_us"]
+    # a kernel of more parts has more instructions to fetch on each core
+    cores = f["blocks"] * (c["block_us"] + c["block_stage_us"] * np.maximum(0.0, f["stages"] - 1) * (1 - cube))
     fixed = (launch + cores + waits) * f["fixed"]
     on_core = fixed + busy
     slow = c["ai_cpu_us"] + f["items"] * c["ai_cpu_item_us"]

@@ -27,6 +27,11 @@ from jumar.device.npu.counts import (
 from jumar.device.npu.kinds import Kind
 from jumar.device.npu.task import COMMUNICATION, MIX_VECTOR, VECTOR, Operand, Task
 
+# kernels that are started on every core, however small
+EVERYWHERE = frozenset({"AscendQuant", "AscendDequant", "AscendAntiQuant", "Range", "Eye", "OneHot", "LinSpace"})
+# cycles that a 64-bit integer takes, which the vector unit has no lanes for: a product is put together from four
+WIDE_CYCLES = {"Mul": 14.0, "Muls": 14.0, "Equal": 7.0, "NotEqual": 7.0, "Greater": 7.0, "GreaterEqual": 7.0, "Less": 7.0, "LessEqual": 7.0}
+
 
 def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
     operands = (*task.inputs, *task.outputs)
@@ -37,20 +42,24 @@ def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
     per_core = 4096 // max(2, lane)
     blocks = min(vector_cores(chip), -(-size // per_core))
     ops = kind.ops + casts_of(operands) + max(0, len([o for o in task.inputs if o.size == out.size]) - 2) * 0.5
-    if is_wide(operands):
-        ops = 2 * ops + (30 if kind.ops >= 1 and kind.name in ("Mul", "Div", "Sub", "Add") else 4)
+    wide = is_wide(operands) and kind.name not in ("Cast", "Abs", "Neg", "BitwiseAnd", "BitwiseOr", "BitwiseNot", "BitwiseXor")
     read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
-    stages, packets = float(kind.stages), 0.0
+    stages, rows = float(kind.stages), 0.0
     spread = [o for o in task.inputs if 1 < o.size < out.size and o.dtype]
-    if spread and len(out.shape) > 1:
+    if spread and len(out.shape) > 1 and size >= 1024:
         # a broadcast is another template, with rows that are laid out one after the other
-        stages += 1
-        blocks = min(vector_cores(chip), max(blocks, -(-size // 1024)))
-        rows = size // max(1, out.shape[-1])
-        packets = -(-rows // blocks) if any(o.shape and o.shape[-1] == 1 for o in spread) else 0.0
+        along = any(o.shape and o.shape[-1] == 1 < out.shape[-1] for o in spread)
+        stages += 2 if along else 1
+        count = size // max(1, out.shape[-1])
+        blocks = max(blocks, deal(count, vector_cores(chip))[0]) if along else min(vector_cores(chip), max(blocks, -(-size // 1024)))
+        rows = -(-count // blocks) if along else 0.0
+    if kind.name in EVERYWHERE:
+        blocks, stages = vector_cores(chip), stages + 1
+    share = -(-size // blocks)
     return Work(
         kind, VECTOR, blocks, vector_cores(chip), read, written, read + written, loops=tiles_of(read + written, blocks, chip),
-        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=stages, packets=packets, flops=kind.ops * size,
+        vector_cycles=cycles_of(share, ops, lane, chip), scalar_cycles=share * WIDE_CYCLES.get(kind.name, 5.0) if wide else 0.0, stages=stages, rows=rows,
+        flops=kind.ops * size,
     )  # fmt: skip
 
 
@@ -76,7 +85,7 @@ def fill(task: Task, kind: Kind, chip: Chip) -> Work:
     written = nbytes_of(task.outputs)
     size = max(1, largest_size(task.outputs))
     lane = lane_nbytes(task.outputs)
-    everywhere = kind.name in ("Range", "Eye", "OneHot", "LinSpace")
+    everywhere = kind.name in EVERYWHERE
     blocks = vector_cores(chip) if everywhere else min(vector_cores(chip), -(-size // (4096 // max(2, lane))))
     return Work(
         kind, VECTOR, blocks, vector_cores(chip), 0.0, written, written, loops=tiles_of(written, blocks, chip, 1),
@@ -142,7 +151,7 @@ def slice(task: Task, kind: Kind, chip: Chip) -> Work:
         read + moved,
         loops=tiles_of(read + moved, blocks, chip, 2),
         packets=packets,
-        stages=2.0,
+        stages=1.5,
     )
 
 
@@ -182,12 +191,18 @@ def transpose(task: Task, kind: Kind, chip: Chip) -> Work:
     )  # fmt: skip
 
 
+def _is_filter_layout(operand: Operand) -> bool:
+    s = operand.shape
+    return operand.format.startswith("FRACTAL_Z") or (len(s) == 4 and s[2] == 16 and s[3] in (8, 16, 32))
+
+
 def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
     """A change of layout: every element changes place, the fields of zeros that fill c0 included."""
     read, written = nbytes_of(task.inputs[:1]), nbytes_of(task.outputs[:1])
     size = max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1]), 1)
     shape = max((o for o in (*task.inputs[:1], *task.outputs[:1])), key=lambda o: len(o.shape), default=Operand((1,), None)).shape
     images = shape[0] if len(shape) == 5 else 0
+    filters = any(_is_filter_layout(o) for o in (*task.inputs[:1], *task.outputs[:1]))
     cores = vector_cores(chip)
     blocks = deal(images, cores)[0] if images >= 16 else min(cores, max(1, size // 8192))
     return Work(
@@ -199,7 +214,8 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
         written,
         read + written,
         loops=tiles_of(read + written, blocks, chip, 2),
-        shuffled=size / blocks,
+        # filters are turned in four axes, maps in two
+        shuffled=size / blocks * (10.0 if filters else 1.0),
         stages=3.0,
     )
 
@@ -211,12 +227,14 @@ def reduce(task: Task, kind: Kind, chip: Chip) -> Work:
     cores = vector_cores(chip)
     lane = lane_nbytes(task.inputs)
     blocks = min(cores, max(1, -(-size // 4096))) if left == 1 else deal(max(left, size // 8192), cores)[0]
+    if size == left:
+        return elementwise(task, kind, chip)
     # the axis at the end is reduced inside a register, others by adding rows
     lengthwise = size / left if task.outputs else size
     ops = kind.ops + casts_of(task.inputs[:1]) + (3.0 if 1 < left and lengthwise < 64 else 0.0)
     return Work(
-        kind, MIX_VECTOR if left > 1 or size > 1 else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
-        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=kind.stages + (1.0 if blocks > 1 else 0.0), flops=float(size),
+        kind, MIX_VECTOR if left > 1 else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
+        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=kind.stages + (0.5 if blocks > 1 and left == 1 else 1.0), flops=float(size),
     )  # fmt: skip
 
 
@@ -238,8 +256,8 @@ def norm(task: Task, kind: Kind, chip: Chip) -> Work:
     # a row that is not a whole number of registers wastes the rest of the last one
     padded = math.ceil(length * lane / chip.vector_nbytes) * chip.vector_nbytes / lane
     return Work(
-        kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
-        vector_cycles=cycles_of(share * padded, ops, lane, chip), packets=float(share * kind.stages), stages=float(kind.stages),
+        kind, VECTOR, blocks, cores, read, written, read + written, loops=min(2.0, tiles_of(read + written, blocks, chip, 3)),
+        vector_cycles=cycles_of(share * padded, ops, lane, chip), rows=float(share * kind.stages), stages=float(kind.stages),
         ragged=_ragged(length, source),
         flops=kind.ops * size,
     )  # fmt: skip
@@ -254,7 +272,13 @@ def rope(task: Task, kind: Kind, chip: Chip) -> Work:
     source = largest(task.inputs)
     plain = norm(task, kind, chip)
     rows, _ = rows_of(source)
-    return replace(plain, packets=2.0 * deal(rows, vector_cores(chip))[1], stages=2.0, ragged=0.0)
+    return replace(
+        plain,
+        rows=2.0 * deal(rows, vector_cores(chip))[1],
+        stages=2.0,
+        ragged=0.0,
+        loops=tiles_of(plain.read + plain.written, plain.blocks, chip),
+    )
 
 
 def glu(task: Task, kind: Kind, chip: Chip) -> Work:
@@ -341,7 +365,7 @@ def sort(task: Task, kind: Kind, chip: Chip) -> Work:
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 2),
         vector_cycles=cycles_of(share * length, 8.0 + casts_of(task.inputs), 4, chip), sorted=share * length * passes,
-        stages=float(kind.stages), packets=float(share),
+        stages=float(kind.stages), rows=float(share),
     )  # fmt: skip
 
 
@@ -351,12 +375,15 @@ def pool(task: Task, kind: Kind, chip: Chip) -> Work:
         min(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
         max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
     )
-    read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
     cores = vector_cores(chip)
     window = math.prod(ints(task.attrs.get("ksize", task.attrs.get("kernel_size", ())))) or 9
     mask = next((o for o in (*task.inputs, *task.outputs) if o.dtype and o.dtype.name in ("u16", "u8", "i32") and len(o.shape) >= 4), None)
     if mask is not None and len(mask.shape) >= 4:
         window = max(1, mask.shape[2])
+    # the mask holds a bit for each place of each window, whatever shape it is listed with
+    bits = max(small, 1) * window / 8
+    read = sum(min(float(o.nbytes), bits) if o is mask else float(o.nbytes) for o in task.inputs)
+    written = sum(min(float(o.nbytes), bits) if o is mask else float(o.nbytes) for o in task.outputs)
     backward = "Grad" in kind.name
     lane = 4 if backward else lane_nbytes(task.inputs)
     shape = task.inputs[0].shape if task.inputs else ()
@@ -366,7 +393,7 @@ def pool(task: Task, kind: Kind, chip: Chip) -> Work:
     results = max(1, small) if small > 1 else large
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
-        vector_cycles=cycles_of(results / blocks, ops, lane, chip), shuffled=results * window / 16 / blocks if backward or "Argmax" in kind.name else 0.0,
+        vector_cycles=cycles_of(results / blocks, ops, lane, chip), shuffled=5.0 * results * window / blocks if backward or "Argmax" in kind.name else 0.0,
         stages=3.0, flops=float(results * window),
     )  # fmt: skip
 
@@ -382,7 +409,8 @@ def random(task: Task, kind: Kind, chip: Chip) -> Work:
     """Numbers drawn by a unit of its own (DSA): a rate of bytes; elsewhere a vector kernel of many instructions."""
     written = nbytes_of(task.outputs)
     if kind.name.startswith("DSA"):
-        bits = 8.0 if "Mask" in kind.name else 1.0
+        # a number is 32 bits; a bit of a mask is drawn against a probability
+        bits = 8 * 2.7 if "Mask" in kind.name else 32.0
         return Work(kind, "DSA", 1, 1, 0.0, written, written, items=largest_size(task.outputs) * bits, stages=1.0)
     return replace(elementwise(task, kind, chip), stages=2.0)
 

@@ -27,6 +27,8 @@ def work(task: Task, chip: Chip) -> Work:
     found = _COUNT.get(kind.family, vector.elementwise)(task, kind, chip)
     if core == COMMUNICATION:
         return replace(found, core=core)
+    if kind.family in _FLAT and _is_flat(task):
+        found = replace(found, flat=1.0)
     if task.fused:
         found = _with_fused(found, task, chip)
     if core and found.core == VECTOR and core == MIX_VECTOR:
@@ -56,6 +58,12 @@ def _family_by_shapes(task: Task) -> str:
     if not size_in:
         return kinds.FILL
     return kinds.REDUCE if size_out * 8 <= size_in else kinds.ELEMENTWISE
+
+
+def _is_flat(task: Task) -> bool:
+    """Long vectors: parameters, gradients and moments as optimisers see them, not what the kernel before has just written."""
+    largest_one = max((*task.inputs, *task.outputs), key=lambda o: o.size, default=None)
+    return largest_one is not None and len(largest_one.shape) == 1 and largest_one.size >= 1 << 17
 
 
 def _slow(task: Task, kind: Kind, core: str, chip: Chip) -> Work:
@@ -91,6 +99,7 @@ def _with_fused(found: Work, task: Task, chip: Chip) -> Work:
     )
 
 
+_FLAT = frozenset({kinds.ELEMENTWISE, kinds.FOREACH, kinds.OPTIMISER, kinds.REDUCE, kinds.FILL})
 _COUNT: Mapping[str, Callable[[Task, Kind, Chip], Work]] = {
     kinds.ELEMENTWISE: vector.elementwise,
     kinds.FOREACH: vector.foreach,
