@@ -367,7 +367,8 @@ def attention(task: Task, kind: Kind, chip: Chip) -> Work:
         tiles = min(cores, tiles * max(1, length // 512))
     blocks, share = deal(int(tiles), cores)
     balance = share * blocks / max(1.0, tiles)
-    flops = 2.0 * pairs * (width + value_width)
+    # backward: the scores again, and the gradients of values, probabilities, queries and keys
+    flops = 2.0 * pairs * (width + value_width) * (2.5 if "Grad" in kind.name else 1.0)
     cached = batch * kv_heads * length * (width + (value_width if width != value_width + 64 else 0)) * item
     read = q.nbytes + cached
     written = float(max((o.nbytes for o in task.outputs), default=0))

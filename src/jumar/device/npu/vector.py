@@ -65,7 +65,8 @@ def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
 
 def foreach(task: Task, kind: Kind, chip: Chip) -> Work:
     """One operation over a list of tensors: the elements of all, and a little for each tensor."""
-    size = sum(o.size for o in task.outputs) or sum(o.size for o in task.inputs)
+    # a norm of each tensor gives few numbers: the elements are those that are read
+    size = max(sum(o.size for o in task.outputs), sum(o.size for o in task.inputs) // 4)
     read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
     lane = lane_nbytes((*task.inputs, *task.outputs))
     blocks = min(vector_cores(chip), max(1, -(-size // (4096 // lane))))
@@ -356,16 +357,19 @@ def scatter(task: Task, kind: Kind, chip: Chip) -> Work:
 
 
 def sort(task: Task, kind: Kind, chip: Chip) -> Work:
+    """Sorted runs of 32, merged four at a time; merges of long rows go on beside the next run."""
     source = largest(task.inputs)
     rows, length = rows_of(source)
     cores = vector_cores(chip)
     blocks, share = deal(rows, cores)
+    parts = max(1, min(cores // blocks, length // 8192)) if share == 1 else 1
     read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
     passes = max(1.0, math.log(max(2, length) / 32, 4)) if length > 32 else 1.0
+    busiest = share * length / parts
     return Work(
-        kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 2),
-        vector_cycles=cycles_of(share * length, 8.0 + casts_of(task.inputs), 4, chip), sorted=share * length * passes,
-        stages=float(kind.stages), rows=float(share),
+        kind, VECTOR, blocks * parts, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 2),
+        vector_cycles=cycles_of(busiest, 8.0 + casts_of(task.inputs), 4, chip), sorted=busiest * (1 + 0.5 * (passes - 1)),
+        stages=float(kind.stages) + (passes / 2 if parts > 1 else 0.0), rows=float(share),
     )  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def work(task: Task, chip: Chip) -> Work:
     core = task.core or _core(kind, task)
     if core in (AI_CPU, HOST, DVPP):
         return _slow(task, kind, core, chip)
+    if "cache" in kind.name.lower():
+        task = _without_caches(task)
     found = _COUNT.get(kind.family, vector.elementwise)(task, kind, chip)
     if core == COMMUNICATION:
         return replace(found, core=core)
@@ -58,6 +60,15 @@ def _family_by_shapes(task: Task) -> str:
     if not size_in:
         return kinds.FILL
     return kinds.REDUCE if size_out * 8 <= size_in else kinds.ELEMENTWISE
+
+
+def _without_caches(task: Task) -> Task:
+    """The task without tensors that come in and go out, far larger than the rest: a cache of which a few rows are written in place."""
+    small = min((o.nbytes for o in task.inputs if len(o.shape) >= 2 and o.nbytes), default=0)
+    shapes = {o.shape for o in task.outputs}
+    caches = {o.shape for o in task.inputs if o.shape in shapes and o.nbytes > 16 * small}
+    inputs, outputs = (tuple(o for o in side if o.shape not in caches) for side in (task.inputs, task.outputs))
+    return replace(task, inputs=inputs, outputs=outputs or inputs[:1]) if caches and inputs else task
 
 
 def _is_flat(task: Task) -> bool:
