@@ -88,7 +88,15 @@ def _loss(logits: Node, labels: Node) -> Node:
 
 
 def bert_large(
-    batch: int, seq: int = 128, layers: int = 24, width: int = 1024, heads: int = 16, words: int = 30522, predictions: int = 20
+    batch: int,
+    seq: int = 128,
+    layers: int = 24,
+    width: int = 1024,
+    heads: int = 16,
+    words: int = 30522,
+    predictions: int = 20,
+    *,
+    dropout: bool = True,
 ) -> Model:
     """BERT-large with its masked-word loss. Dropout keeps a bit for each element, as the device's does."""
     w, custom = Weights(), {}
@@ -97,6 +105,8 @@ def bert_large(
     key, offset = param("key", TensorType((), u64)), param("offset", TensorType((), u64))
 
     def drop(x: Node) -> Node:
+        if not dropout:
+            return x
         mask = RandomBits((x.type.size // 32,))(key, offset)
         y = Opaque(1)(x, mask)
         custom[y] = lambda dy: (Opaque(1)(dy, mask)[0], None)

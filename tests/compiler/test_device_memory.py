@@ -1,19 +1,24 @@
 """Memory of a graph on a chip: what it is made of, its plan, the pool's history, and what is said where it does not fit."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from tests.compiler.graphs import transformer
+from tests.compiler.npu import conv, image, zoo
 
 from jumar.base import CompileError, Loc, f32
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, WORKSPACE, chip_pad_nbytes, device_memory, reserve, workspace_nbytes
+from jumar.compiler.passes.formats import assign_formats
+from jumar.compiler.passes.fuse_npu import fuse_npu
+from jumar.compiler.passes.select import select
+from jumar.compiler.tasks import launches
 from jumar.compiler.train_memory import Training
 from jumar.device.npu import Operand, Task
 from jumar.device.npu.allocator import GIB, MIB, DeviceMemoryError
 from jumar.device.npu.chip import find_chip
 from jumar.ir import Graph, Node, constant, f32t, param
-from jumar.operators import Gelu, MatMul, Relu, add
+from jumar.operators import Gelu, MatMul, Relu, Reshape, add
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +28,10 @@ class Kernel:
     task: Task
     nodes: tuple[Node, ...] = ()
     reads: tuple[int | None, ...] = ()
-    extra: dict = field(default_factory=dict)
+
+    @property
+    def slots(self):
+        return (0,) * len(self.reads)
 
 
 def chain(lengths, place=""):
@@ -77,8 +85,6 @@ def test_an_output_stands_to_the_end_through_views():
         Kernel(Task("Gelu", (operand,), (operand,)), (z,), (0,)),
         Kernel(Task("Relu", (operand,), (operand,)), (), (1,)),
     ]
-    from jumar.operators import Reshape
-
     found = device_memory(kernels, Graph("g", (x,), (Reshape((32,))(y), z)), CHIP)
     assert found.live_nbytes == (128, 256, 384)
 
@@ -149,3 +155,40 @@ def test_training_is_planned_from_the_forward_graph():
 def test_unknown_modes_and_frameworks_are_named(options, said):
     with pytest.raises(CompileError, match=said):
         device_memory((), transformer(), CHIP, **options)
+
+
+def launched(graph, chip):
+    """The graph as the device runs it."""
+    selection = select(graph, chip)
+    formats = assign_formats(selection, chip)
+    return launches(selection, formats, fuse_npu(selection, formats, chip), chip), selection.graph
+
+
+@pytest.mark.parametrize("name", ["Ascend310P3", "Ascend910B4"])
+def test_values_and_weights_are_counted_in_the_formats_that_the_device_stores_them_in(name):
+    """An image of three channels takes sixteen, and so do the filters that read it."""
+    chip = find_chip(name)
+    x = image(3, 32)
+    y = conv(conv(x, 20), 32)
+    row, graph = launched(Graph("net", (x,), (y,)), chip)
+    found = device_memory(row, graph, chip, framework="acl")
+    plain = device_memory((), graph, chip, framework="acl")
+    sizes = {p.name: p.nbytes for p in found.parts}
+    assert sizes["weights"] > {p.name: p.nbytes for p in plain.parts}["weights"]
+    stored = [o for launch in row for o in launch.task.outputs if o.format == "NC1HWC0"]
+    assert any(o.shape[1] * o.shape[4] == 32 for o in stored), "twenty channels are two blocks of sixteen"
+    assert found.bound_nbytes >= max(o.nbytes for o in stored)
+    assert found.needed_nbytes == sum(sizes.values())
+    assert found.at_peak[0].label.endswith("NC1HWC0")
+
+
+@pytest.mark.parametrize("name", ["Ascend310P3", "Ascend910B4"])
+def test_a_network_fits_with_less_than_it_would_without_sharing(name):
+    chip = find_chip(name)
+    row, graph = launched(zoo("resnet50"), chip)
+    found = device_memory(row, graph, chip)
+    assert found.fits and found.saving > 0.8
+    assert {p.name: p.nbytes for p in found.parts}["weights"] == pytest.approx(25.5e6 * 2, rel=0.02)
+    eager = device_memory(row, graph, chip, mode="pynative", framework="torch_npu")
+    assert found.needed_nbytes < eager.needed_nbytes < 2 * found.needed_nbytes
+    assert sum(f.active_nbytes for f in eager.history.figures) > 0

@@ -35,6 +35,8 @@ class Launched(Protocol):
     def nodes(self) -> tuple[Node, ...]: ...
     @property
     def reads(self) -> tuple[int | None, ...]: ...
+    @property
+    def slots(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -164,8 +166,8 @@ def device_memory(
         return training_memory(
             halves, chip, training, mode=mode, framework=framework, communicators=communicators, buffer_nbytes=buffer_nbytes, pool=pool
         )  # fmt: skip
-    trace = _with_workspace(launches, graph, chip) if launches else trace_of(graph).trace
-    parts = _standing_parts(graph, weights or ())
+    trace = trace_of_launches(launches, graph, chip) if launches else trace_of(graph).trace
+    parts = _standing_parts(launches, graph, weights or ())
     reserved, usable = reserve(chip, framework, communicators, buffer_nbytes)
     return _measured(trace, parts, chip, mode, reserved, usable, pad, pool or POOLS[framework], None, ())
 
@@ -320,7 +322,7 @@ def chip_pad_nbytes(chip: Chip) -> int:
 # ---------------------------------------------------------------------- launches
 
 
-def _with_workspace(launches: Sequence[Launched], graph: Graph, chip: Chip) -> Trace:
+def trace_of_launches(launches: Sequence[Launched], graph: Graph, chip: Chip) -> Trace:
     """The trace of launches, each with the memory that its kernel asks for while it runs."""
     values: list[Value] = []
     works: list[Work] = []
@@ -340,7 +342,7 @@ def _with_workspace(launches: Sequence[Launched], graph: Graph, chip: Chip) -> T
         if asked := workspace_nbytes(task, chip):
             values.append(Value(asked, "workspace", f"workspace of {label}", task.place))
             writes.append(len(values) - 1)
-        reads = tuple(v for r in launch.reads if r is not None and r >= 0 for v in made[r])
+        reads = tuple(made[r][slot] for r, slot in zip(launch.reads, launch.slots, strict=True) if r is not None and r >= 0)
         works.append(Work(tuple(dict.fromkeys(reads)), tuple(writes), (), task.kind, task.place))
         home.update(dict.fromkeys(launch.nodes, at))
     wanted: set[int] = set()
@@ -352,21 +354,48 @@ def _with_workspace(launches: Sequence[Launched], graph: Graph, chip: Chip) -> T
     return Trace(tuple(values), tuple(works), frozenset(wanted))
 
 
-def _standing_parts(graph: Graph, weights: Sequence[Node]) -> tuple[Part, ...]:
-    """Weights, what a training step keeps, inputs."""
+def _standing_parts(launches: Sequence[Launched], graph: Graph, weights: Sequence[Node]) -> tuple[Part, ...]:
+    """Weights as the device stores them, what a training step keeps, inputs."""
     updated = {graph.params[p] for _, p in graph.updates}
     fixed = set(weights) - updated
-    held = sum(n.type.nbytes for n in graph.nodes if isinstance(n.op, Constant) or n in fixed)
+    stored = _stored_weights(launches)
+    plain = [n for n in graph.nodes if (isinstance(n.op, Constant) and n not in stored) or n in fixed]
+    held = sum(n.type.nbytes for n in plain) + sum(stored.values())
+    padded = sum(stored.values()) - sum(n.type.nbytes for n in stored)
     kept = sum(p.type.nbytes for p in updated)
     inputs = sum(p.type.nbytes for p in graph.params if p not in updated and p not in fixed)
     parts = []
     if held:
-        parts.append(Part("weights", held, "planned"))
+        parts.append(
+            Part("weights", held, "planned", f"{size_text(padded)} more than in plain memory, for their formats" if padded > 0 else "")
+        )
     if kept:
         parts.append(Part("weights and state", kept, "planned", "parameters that the step writes"))
     if inputs:
         parts.append(Part("inputs", inputs, "planned"))
     return tuple(parts)
+
+
+def _stored_weights(launches: Sequence[Launched]) -> dict[Node, int]:
+    """Bytes of constants in the format in which kernels read them; the largest, where they are read in several."""
+    found: dict[Node, int] = {}
+    for launch in launches:
+        known = [o for o, r in zip(launch.task.inputs, launch.reads, strict=False) if r is None]
+        inside = set(launch.nodes)
+        read = [_source(i) for n in launch.nodes for i in n.inputs if i not in inside]
+        constants = [n for n in read if isinstance(n.op, Constant)]
+        if len(known) != len(constants):
+            continue  # a value without inputs that is no constant, or one that is read twice
+        for operand, node in zip(known, constants, strict=True):
+            found[node] = max(found.get(node, 0), operand.nbytes)
+    return found
+
+
+def _source(node: Node) -> Node:
+    """What a node of movements only shows."""
+    while node.op.family == "movement" and len(node.inputs) == 1:
+        (node,) = node.inputs
+    return node
 
 
 def _fp32(task: Task, chip: Chip) -> int:
