@@ -1,6 +1,6 @@
 """`jumar ops`: every operator and what its definition gives: the same matrix that the op x property test checks.
 
-In: `ir.REGISTRY`, filled by the operators room.  Out: a list, a table, or JSON.
+In: `ir.REGISTRY`, filled by the operators room; with --soc, what an Ascend chip would run each with.  Out: a list, a table, or JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any, cast
 import click
 
 from jumar import operators
+from jumar.compiler.passes import coverage
+from jumar.device.npu import Chip, find_chip
 from jumar.ir import REGISTRY, Op
+from jumar.tools.soc import complete_soc
 
 COLUMNS = ("reference", "decompose", "cpu", "grad", "samples", "cann")
 
@@ -35,9 +38,16 @@ class OpRow:
 
 @click.command()
 @click.option("--table", is_flag=True, help="Print operators against what each has.")
+@click.option("--soc", metavar="NAME", shell_complete=complete_soc, help="Print what an Ascend chip would run each with.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(table: bool, as_json: bool) -> None:
-    """List the operators; --table shows which of reference, decomposition, CPU code, gradient, samples and CANN name each has."""
+def command(table: bool, soc: str | None, as_json: bool) -> None:
+    """List the operators; --table shows which of reference, decomposition, CPU code, gradient, samples and CANN name each has.
+
+    --soc NAME shows the unit, the CANN operator and the evidence for each operator and element type on that chip.
+    """
+    if soc is not None:
+        _print_coverage(find_chip(soc), as_json)
+        return
     rows = op_rows()
     if as_json:
         click.echo(json.dumps([asdict(r) for r in rows], indent=1))
@@ -53,6 +63,30 @@ def command(table: bool, as_json: bool) -> None:
     else:
         for r in rows:
             click.echo(f"{r.name}({r.attributes})  {r.doc}")
+
+
+def _print_coverage(chip: Chip, as_json: bool) -> None:
+    """The mapping of every operator on a chip: element types that fare alike share a line."""
+    rows = coverage(chip)
+    if as_json:
+        click.echo(json.dumps([asdict(r) for r in rows], indent=1))
+        return
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for r in rows:
+        runs = r.kind or "+".join(r.parts) or "-"
+        alike.setdefault((r.op, r.unit or "-", runs, r.how, r.evidence, r.why.split(", got ")[0]), []).append(r.dtype)
+    cells = [("operator", "types", "unit", "CANN operator", "how", "evidence"), *((k[0], " ".join(d), *k[1:5]) for k, d in alike.items())]
+    wide = [min(max(len(row[i]) for row in cells), w) for i, w in enumerate((20, 24, 20, 28, 9, 10))]
+    for row, (*_, why) in zip(cells, (("",), *alike)):
+        text = "  ".join(cell[: w - 1] + "…" if len(cell) > w else cell.ljust(w) for cell, w in zip(row, wide))
+        click.echo(text.rstrip() + (f"  {why}" if why and row[4] != "view" else ""))
+    units: dict[str, int] = {}
+    for r in rows:
+        units[r.unit or r.how] = units.get(r.unit or r.how, 0) + 1
+    said = ", ".join(
+        f"{n} on {unit}" if unit not in ("view", "none") else f"{n} {unit}s" for unit, n in sorted(units.items(), key=lambda u: -u[1])
+    )
+    click.echo(f"\n{chip.name}: {len(rows)} operators in their element types: {said.replace('nones', 'nowhere')}")
 
 
 def _mark(value: object) -> str:

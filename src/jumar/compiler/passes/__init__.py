@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jumar.compiler.passes.canonicalize import Canonicalize
+from jumar.compiler.passes.coverage import Coverage, coverage
 from jumar.compiler.passes.cut_batch import CutBatch
 from jumar.compiler.passes.decompose import Decompose
 from jumar.compiler.passes.fold import Fold
@@ -41,6 +42,7 @@ PASSES: dict[str, Callable[..., Any]] = {
 __all__ = [
     "PASSES",
     "Canonicalize",
+    "Coverage",
     "CutBatch",
     "Decompose",
     "Fold",
@@ -54,4 +56,5 @@ __all__ = [
     "Select",
     "SetPrecision",
     "Split",
+    "coverage",
 ]
