@@ -18,7 +18,7 @@ from jumar.compiler.passes.fuse_npu import Fusion, Group
 from jumar.compiler.passes.select import Selection
 from jumar.device.npu import CUBE, NC1HWC0, NCHW, ND, NDC1HWC0, VECTOR, Chip, Operand, Task, base_format, is_private, stored_shape
 from jumar.ir import Constant, Get, Graph, Node, Param
-from jumar.operators import AvgPool, Conv, ConvGradInput, ConvGradWeight, ConvTranspose, MatMul, MaxPool, Transpose
+from jumar.operators import AvgPool, Concat, Conv, ConvGradInput, ConvGradWeight, ConvTranspose, MatMul, MaxPool, Transpose
 
 IMAGE_OPS = (Conv, ConvTranspose, ConvGradInput, ConvGradWeight, MaxPool, AvgPool)
 
@@ -27,8 +27,9 @@ IMAGE_OPS = (Conv, ConvTranspose, ConvGradInput, ConvGradWeight, MaxPool, AvgPoo
 class Launch:
     """One kernel in the row.   nodes: what it computes, none for a TransData.
 
-    reads: for each input of the task the number of the launch that makes it, -1 - i for parameter i, None for what is known when the model is loaded.
-    slots: for each of them, which output of that launch.  writes: for each output of the task the value that it holds.
+    reads: for each input of the task the number of the launch that makes it, -1 - i for parameter i, None for what is known when the model is loaded;
+    behind them the launches that make the other pieces of inputs which lie in several.  slots: for each of them, which output of that launch.
+    writes: for each output of the task the value that it holds.  conversion: what a TransData is for.
     """
 
     task: Task
@@ -36,6 +37,7 @@ class Launch:
     reads: tuple[int | None, ...]
     slots: tuple[int, ...]
     writes: tuple[Node, ...]
+    conversion: Conversion | None = None
 
     @property
     def nbytes(self) -> int:
@@ -50,10 +52,11 @@ def launches(selection: Selection, formats: Formats, fusion: Fusion, chip: Chip)
 
 @dataclass(frozen=True)
 class Made:
-    """Where a value in some format comes from.   launch: as in `Launch.reads`."""
+    """Where a value in some format comes from.   launch: as in `Launch.reads`; more: where its other pieces do."""
 
     launch: int | None
     slot: int = 0
+    more: tuple[Made, ...] = ()
 
 
 @dataclass
@@ -113,16 +116,21 @@ class Row:
         found: dict[int, Group] = {}
         for node in group.nodes:
             for value in node.inputs:
-                maker = self.group_of.get(self._base(value))
-                if maker is not None and maker is not group:
-                    found[id(maker)] = maker
+                for maker in self._makers(value):
+                    if maker is not group:
+                        found[id(maker)] = maker
         return list(found.values())
 
-    def _base(self, value: Node) -> Node:
-        """The value whose memory a view shows."""
-        while value not in self.group_of and value.inputs and not isinstance(value.op, Param | Constant):
-            value = value.inputs[0]
-        return value
+    def _makers(self, value: Node) -> list[Group]:
+        """The groups that make what lies in the memory of a value."""
+        waiting, found = [value], []
+        while waiting:
+            at = waiting.pop()
+            if at in self.group_of:
+                found.append(self.group_of[at])
+            elif at.inputs and not isinstance(at.op, Param | Constant):
+                waiting += at.inputs if isinstance(at.op, Concat) else at.inputs[:1]
+        return found
 
     # ------------------------------------------------------------------ one kernel
     def _launch(self, group: Group) -> None:
@@ -130,6 +138,7 @@ class Row:
         choice = self.selection.choices[root]
         read = self._read(group, inside)
         refs = [self._value(value, format) for value, format, _ in read]
+        refs += [m for r in refs for m in r.more]
         inputs = tuple(self._operand(value, format, groups) for value, format, groups in read)
         writes = tuple(n for n in group.nodes if n in self.outputs or any(u not in inside for u in self.graph.users[n]))
         outputs: list[Operand] = []
@@ -212,6 +221,9 @@ class Row:
         if isinstance(value.op, Constant) or not value.inputs:
             return Made(None)
         (source, *_) = value.inputs
+        if isinstance(value.op, Concat) and value in self.fusion.in_place:
+            first, *rest = (self._value(piece, self.formats.wants[value, i]) for i, piece in enumerate(value.inputs))
+            return Made(first.launch, first.slot, (*first.more, *rest))
         if isinstance(value.op, Get) and source in self.group_of:
             first = self.made[source, self.formats.of[source]]
             return Made(first.launch, first.slot + value.op.index)
@@ -227,7 +239,8 @@ class Row:
         reader = conversion.consumers[0] if conversion.consumers else value
         label = self._name(f"trans_TransData_{sum(x.task.kind == 'TransData' for x in self.row)}")
         task = Task("TransData", (before,), (after,), attrs, core, (), label, str(reader.loc))
-        self.row.append(Launch(task, (), (source.launch,), (source.slot,), (value,)))
+        refs = (source, *source.more)
+        self.row.append(Launch(task, (), tuple(r.launch for r in refs), tuple(r.slot for r in refs), (value,), conversion))
         return Made(len(self.row) - 1)
 
     def _operand(self, value: Node, format: str, groups: int) -> Operand:

@@ -7,7 +7,8 @@ from tests.compiler.npu import conv, image, weights, zoo
 
 from jumar.base import TensorType, f16, f32
 from jumar.compiler.passes.formats import assign_formats
-from jumar.compiler.passes.fuse_npu import EPILOGUES, NAMED, fuse_npu
+from jumar.compiler.passes.fuse_npu import fuse_npu
+from jumar.compiler.passes.fusion_rules import described
 from jumar.compiler.passes.select import select
 from jumar.compiler.passes.switches import ALL_ON, parse_switches, rule_names
 from jumar.device.npu import find_chip
@@ -193,7 +194,7 @@ def test_what_is_read_twice_stays_and_says_so() -> None:
 
 
 def test_every_rule_of_the_tables_is_one_of_canns() -> None:
-    assert {row.rule for row in (*EPILOGUES, *NAMED)} <= set(rule_names())
+    assert {name for name, _, _ in described()} <= set(rule_names())
 
 
 def test_every_kernel_is_in_one_group_and_in_order() -> None:

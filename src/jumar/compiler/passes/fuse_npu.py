@@ -3,70 +3,43 @@
 In: a Selection, its Formats, a chip and the Switches.  Out: `Fusion`: groups, each one kernel, and for every pair that stays apart the rule that
 would have joined it and why it does not.  Comes before: formats.py.  After: tasks.py.
 
-Rules are rows of tables below, under the names that a switch file has for them.  First graph fusion: a bias into the product, named kernels
+Rules are rows of fusion_rules.py, under the names that a switch file has for them.  First graph fusion: a bias into the product, named kernels
 (AddLayerNorm), a reshape with its transpose.  Then UB fusion: what follows a product while its result is in the unified buffer, where cube and
 vector unit share a core (310, 310P, 910), or on the fixpipe, where they do not (910B and later: cast, relu, quant); chains of elementwise kernels last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jumar.base import TensorType, event, f16, f32
+from jumar.base import TensorType, event
 from jumar.compiler.passes.formats import Formats
+from jumar.compiler.passes.fusion_rules import (
+    AROUND_REDUCE,
+    AUTOFUSE,
+    BIAS,
+    CHAIN,
+    CHAIN_LONG,
+    CONVS,
+    EPILOGUES,
+    HAVE_AUTOFUSE,
+    INTO_QUANT,
+    LONGEST,
+    LONGEST_AUTOFUSE,
+    MANY,
+    NAMED,
+    REDUCTIONS,
+    TURNS,
+    Epilogue,
+    head_of,
+)
+from jumar.compiler.passes.in_place import Groups, in_place
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import ALL_ON, RuleName, Switches, rule_names
 from jumar.device.npu import AI_CPU, CUBE, DVPP, FRACTAL_NZ, HOST, MIX_CUBE, ND, Chip, base_format, library, stored_nbytes
-from jumar.ir import Constant, Get, Node, Param
-from jumar.operators import (
-    Add,
-    AvgPool,
-    Cast,
-    Clip,
-    Conv,
-    ConvTranspose,
-    Dequantize,
-    Div,
-    Elementwise,
-    Elu,
-    Gelu,
-    LayerNorm,
-    LeakyRelu,
-    Lookup,
-    MatMul,
-    MaxPool,
-    Minimum,
-    Mish,
-    Mul,
-    PRelu,
-    Quantize,
-    ReduceMax,
-    ReduceMean,
-    ReduceMin,
-    ReduceSum,
-    Relu,
-    Reshape,
-    RmsNorm,
-    Select,
-    Selu,
-    Sigmoid,
-    Silu,
-    Softplus,
-    Softsign,
-    Tanh,
-)
-
-CONV, DEPTHWISE, DECONV, MATMUL, BATCH, POOL = (
-    "convolution",
-    "depthwise convolution",
-    "transposed convolution",
-    "matmul",
-    "batched matmul",
-    "pool",
-)
-CONVS = (CONV, DEPTHWISE, DECONV)
-Types = tuple[type, ...]
+from jumar.ir import Constant, Node, Param
+from jumar.operators import Add, Elementwise, LayerNorm, Lookup, Quantize, Reshape, RmsNorm, Select
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,118 +66,29 @@ class MissedGroup:
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """groups: every node that launches, once; missed: largest first."""
+    """groups: every node that launches, once; missed: largest first; in_place: concats and splits that move nothing, with the rule that says so."""
 
     groups: tuple[Group, ...]
     missed: tuple[MissedGroup, ...]
+    in_place: Mapping[Node, str] = field(default_factory=dict)
 
     @property
     def effects(self) -> dict[str, int]:
         """How often each rule took effect, as `fusion_result.json` of ATC counts."""
         found: dict[str, int] = {}
-        for group in self.groups:
-            if group.rule:
-                found[group.rule] = found.get(group.rule, 0) + 1
+        for rule in [g.rule for g in self.groups if g.rule] + list(self.in_place.values()):
+            found[rule] = found.get(rule, 0) + 1
         return found
 
 
-# ---------------------------------------------------------------------------------------------------------------------------- the rules
-@dataclass(frozen=True)
-class Epilogue:
-    """What may follow a product or a pool in its kernel.   heads: what it follows; links: operators in their order, each of which may be absent.
+def fuse_npu(
+    selection: Selection, formats: Formats, chip: Chip, switches: Switches = ALL_ON, *, eager: bool = False, autofuse: bool = False
+) -> Fusion:
+    """The kernels of a graph.   eager: operators are launched one by one as a script calls them, so none are joined.
 
-    whole: none of them may; first: the first may not.  what: in words.  condition: asked of the node before and the one taken in, gives why not.
+    autofuse: CANN's AutoFuse is on (AUTOFUSE_FLAGS=--enable_autofuse=true), which joins elementwise operators of any number on a 910B and later.
     """
-
-    rule: str
-    heads: tuple[str, ...]
-    links: tuple[Types, ...]
-    what: str
-    whole: bool = False
-    first: bool = False
-    condition: Callable[[Node, Node], str] | None = None
-
-
-def _whole_blocks(before: Node, node: Node) -> str:
-    c = node.shape[1] if node.rank > 1 else 0
-    return "" if c % 16 == 0 else f"output channels must be a multiple of 16, got {c}"
-
-
-def _widens(before: Node, node: Node) -> str:
-    return "" if before.dtype is f16 and node.dtype is f32 else f"the cast must be from f16 to f32, got {before.dtype} to {node.dtype}"
-
-
-def _is_relu6(before: Node, node: Node) -> str:
-    match node.op:
-        case Clip(low=low, high=high) if (low, high) != (0, 6):
-            return f"a clip must be 0 to 6 (relu6), got {low} to {high}"
-    return ""
-
-
-# the lists are those of the fusion engine and of its documentation
-AFTER_CONV: Types = (LeakyRelu, Relu, Clip, PRelu, Add, Mul, Softplus, Sigmoid, Mish, Minimum, Tanh, Silu)
-AFTER_FULLY: Types = (Elu, LeakyRelu, Gelu, Softsign, Clip, Relu, Softplus, Sigmoid, Tanh, Selu, PRelu)
-AFTER_MATMUL: Types = (*AFTER_FULLY, Add)
-ON_FIXPIPE: tuple[Types, ...] = ((Dequantize, Cast), (Relu, LeakyRelu, PRelu), (Quantize,))
-BIAS = {CONV: "AABiasaddConvFusion", DEPTHWISE: "AABiasaddConvFusion", MATMUL: "MatMulBiasAddFusionPass", BATCH: "MatMulBiasAddFusionPass"}
-EPILOGUES = (
-    Epilogue("ConvCastFusionPass", (CONV, DEPTHWISE), ((Cast,),), "a cast of the result from f16 to f32", condition=_widens),
-    Epilogue("MatmulCastFusionPass", (MATMUL, BATCH), ((Cast,),), "a cast of the result from f16 to f32", condition=_widens),
-    Epilogue(
-        "TbeConvCommonRules0FusionPass", (CONV, DEPTHWISE), ((Dequantize,), *(AFTER_CONV,) * 5, (Quantize,)),
-        "dequant, up to five elementwise operators, quant", condition=_is_relu6,
-    ),
-    Epilogue(
-        "ConvClipByValueFusionPass", (CONV,), ((Clip,), (Relu, Add), (Relu, Add)), "a clip, then relu or add", first=True, condition=_whole_blocks,
-    ),
-    Epilogue("TbeConv2dAddClipMulDivFusionPass", (CONV,), ((Add,), (Clip,), (Mul,), (Div,)), "add, clip, mul, div", whole=True),
-    Epilogue("TbeConv2dAddRelu6MulMulFusionPass", (CONV, DEPTHWISE), ((Add,), (Clip,), (Mul,), (Mul,)), "add, relu6, mul, mul", whole=True),
-    Epilogue("TbeConvFixPipeFusionPass", CONVS, ON_FIXPIPE, "dequant or cast, relu, quant on the fixpipe"),
-    Epilogue("TbeMatmulFixPipeFusionPass", (MATMUL,), ON_FIXPIPE, "dequant or cast, relu, quant on the fixpipe"),
-    Epilogue("BatchMatmulFixpipeFusionPass", (BATCH,), ON_FIXPIPE, "dequant or cast, relu, quant on the fixpipe"),
-    Epilogue("ATbeMatMulElemwiseFusionPass", (MATMUL,), (AFTER_MATMUL, AFTER_MATMUL), "one or two elementwise operators"),
-    Epilogue("TbeBatchMatmulElementWiseFusionPass", (BATCH,), ((Add, Div, Relu), (Add, Relu)), "add, div or relu, then add or relu"),
-    Epilogue("TbeBatchMatmulFusedMulAddFusionPass", (BATCH,), ((Mul,), (Add,)), "mul and add as one FusedMulAdd", whole=True),
-    Epilogue("TbeFullyconnectionElemwiseDequantFusionPass", (MATMUL, BATCH), ((Dequantize,), AFTER_FULLY, (Quantize,)), "dequant, an activation, quant"),
-    Epilogue("TbePool2dQuantFusionPass", (POOL,), ((Quantize,),), "quant"),
-)  # fmt: skip
-TURNS = {MATMUL: "MatmulConfusiontransposeUbFusion", BATCH: "BatchMatmulConfusiontransposeUbFusion"}
-NORM_WIDTHS = (320, 640, 768, 1024, 1280, 1536)  # for which a 310P has the kernel of add and layer norm
-
-
-@dataclass(frozen=True)
-class Named:
-    """An add and the norm that reads it, for which there is a kernel.   kind: its name; widths: sizes of the last axis, all where empty."""
-
-    rule: str
-    norm: type
-    kind: str
-    what: str
-    widths: tuple[int, ...] = ()
-
-
-NAMED = (
-    Named("AddLayerNormFusionPass", LayerNorm, "AddLayerNorm", "an add and the layer norm of its result"),
-    Named("AddLayerNormV3FusionPass", LayerNorm, "AddLayerNorm", "an add and the layer norm of its result", NORM_WIDTHS),
-    Named("AddRmsNormFusionGraphPass", RmsNorm, "AddRmsNorm", "an add and the RMS norm of its result"),
-)
-REDUCTIONS: Types = (ReduceSum, ReduceMean, ReduceMax, ReduceMin)
-CHAIN, CHAIN_LONG, MANY, INTO_QUANT, AROUND_REDUCE = (
-    "TbeEltwiseFusionPass", "AutomaticUbFusion", "TbeMultiOutputFusionPass", "TbeEltwiseQuantFusionPass", "TbeReduceElemwiseFusionPass",
-)  # fmt: skip
-LONGEST = {CHAIN: 6, CHAIN_LONG: 29}
-CHAINS = {
-    CHAIN: "up to six elementwise operators in a row",
-    CHAIN_LONG: "up to 29 elementwise operators that no other rule took",
-    MANY: "elementwise operators of which one that is read elsewhere, too",
-    INTO_QUANT: "up to five elementwise operators and the quant of their result",
-    AROUND_REDUCE: "an elementwise operator, the reduction of its result, and what follows that",
-}
-
-
-def fuse_npu(selection: Selection, formats: Formats, chip: Chip, switches: Switches = ALL_ON, *, eager: bool = False) -> Fusion:
-    """The kernels of a graph.   eager: operators are launched one by one as a script calls them, so none are joined."""
-    fuser = Fuser(selection, formats, chip, switches)
+    fuser = Fuser(selection, formats, chip, switches, autofuse)
     if not eager:
         fuser.run()
     fusion = fuser.result(eager)
@@ -230,6 +114,7 @@ class Fuser:
     formats: Formats
     chip: Chip
     switches: Switches
+    autofuse: bool = False
     of: dict[Node, Growing] = field(default_factory=dict)
     refused: dict[tuple[Node, Node], tuple[str, str]] = field(default_factory=dict)  # rule, why
 
@@ -240,6 +125,8 @@ class Fuser:
         self.users = {n: tuple(dict.fromkeys(u)) for n, u in graph.users.items()}
         self.outputs = set(graph.outputs)
         self.place = {n: i for i, n in enumerate(graph.nodes)}
+        self.several = False  # whether a kernel gives several values
+        self.autofuse = self.autofuse and self.family in HAVE_AUTOFUSE
 
     def run(self) -> None:
         """Graph fusion, then UB fusion."""
@@ -295,8 +182,7 @@ class Fuser:
                 self.refused[add, norm] = row.rule, f"both must be in plain memory, got {base_format(self.formats.of[norm])}"
             elif row.widths and norm.shape[-1] not in row.widths:
                 self.refused[add, norm] = row.rule, f"the last axis must be one of {', '.join(map(str, row.widths))}, got {norm.shape[-1]}"
-            else:
-                self._take(Growing(norm, [add, norm], row.rule, row.kind))
+            elif self._take(Growing(norm, [add, norm], row.rule, row.kind)):
                 return
 
     # ------------------------------------------------------------------ UB fusion: what follows a product
@@ -312,7 +198,7 @@ class Fuser:
                 if found and (best is None or len(found) > len(best[1])):
                     best = row, found
         if best is not None:
-            group = Growing(root, [*group.nodes, *best[1]], best[0].rule)
+            group = Growing(root, [*group.nodes, *best[1]], best[0].rule, best[0].kind)
         elif rule := TURNS.get(head):
             turned = self._turned(group.nodes[-1], rule)
             group = Growing(root, [*group.nodes, *turned], rule if turned else group.rule)
@@ -365,35 +251,46 @@ class Fuser:
         """Elementwise operators upwards from one that nothing has taken."""
         if sink in self.of or not self._elementwise(sink):
             return
-        longest = max((n for rule, n in LONGEST.items() if self._allowed(rule)), default=1)
+        longest = self._longest()
         group = [sink]
         waiting = list(sink.inputs)
         extra = 0
         while waiting and len(group) < longest:
             at = max(range(len(waiting)), key=lambda i: self.place[waiting[i]])
             producer = waiting.pop(at)
-            if producer in group or producer in self.of or not self._elementwise(producer) or producer.shape != sink.shape:
+            if producer in group or producer in self.of or not self._elementwise(producer):
+                continue
+            if producer.shape != sink.shape and not self.autofuse:
                 continue
             inside = [u for u in self.users[producer] if u in group]
             if not all(self._together(producer, u) for u in inside):
                 continue
             elsewhere = producer in self.outputs or len(inside) < len(self.users[producer])
-            if elsewhere and (extra or not self._allowed(MANY, producer, inside[0]) or self._depends(group, producer)):
+            if elsewhere and (extra or not (self.autofuse or self._allowed(MANY, producer, inside[0]))):
+                continue
+            if self._waits_for_itself([*group, producer]):
+                self.refused[producer, inside[0]] = "", "the kernel would wait for what reads its own result"
                 continue
             extra += elsewhere
             group.append(producer)
             waiting += producer.inputs
         group.sort(key=self.place.__getitem__)
-        rule = MANY if extra else CHAIN if len(group) <= LONGEST[CHAIN] and self._allowed(CHAIN) else CHAIN_LONG
-        before = self._before(group, longest)
-        if before is not None:
+        rule = (
+            AUTOFUSE if self.autofuse else MANY if extra else CHAIN if len(group) <= LONGEST[CHAIN] and self._allowed(CHAIN) else CHAIN_LONG
+        )
+        before = self._before(group)
+        if before is not None and not self.autofuse and not self._waits_for_itself([*before, *group]):
             group, rule = [*before, *group], AROUND_REDUCE
         if isinstance(sink.op, Quantize) and self._allowed(INTO_QUANT):
             rule = INTO_QUANT
         if len(group) > 1:
-            self._take(Growing(group[0] if before is None else before[-1], group, rule))
+            self._take(Growing(before[-1] if before is not None and rule == AROUND_REDUCE else group[0], group, rule))
 
-    def _before(self, group: Sequence[Node], longest: int) -> list[Node] | None:
+    def _longest(self) -> int:
+        """Operators that a chain may have; 1 where there is no rule for chains."""
+        return LONGEST_AUTOFUSE if self.autofuse else max((n for rule, n in LONGEST.items() if self._allowed(rule)), default=1)
+
+    def _before(self, group: Sequence[Node]) -> list[Node] | None:
         """A reduction before a chain, with the elementwise operator before it."""
         reduced = [i for n in group for i in n.inputs if isinstance(i.op, REDUCTIONS) and i not in self.of and self._launches(i)]
         if len(reduced) != 1 or len(group) > 5:
@@ -406,19 +303,22 @@ class Fuser:
         takes_in = self._elementwise(x) and x not in self.of and self._reader(x) is reduction
         return [x, reduction] if takes_in else [reduction]
 
-    def _depends(self, group: Sequence[Node], producer: Node) -> bool:
-        """Whether what is read outside of the group comes back into it, so that the kernel would wait for itself."""
-        inside = {*group, producer}
-        waiting = [u for u in self.users[producer] if u not in inside]
-        last = max(self.place[n] for n in group)
+    def _waits_for_itself(self, nodes: Sequence[Node]) -> bool:
+        """Whether something that reads a kernel's values comes back into it.   A kernel that gives several values can close such a ring with another."""
+        inside = set(nodes)
+        last = max(nodes, key=self.place.__getitem__)
+        leaving = [u for n in nodes for u in self.users[n] if u not in inside]
+        if not self.several and all(u in inside for n in nodes if n is not last for u in self.users[n]):
+            return False
         seen: set[Node] = set()
-        while waiting:
-            node = waiting.pop()
+        while leaving:
+            node = leaving.pop()
             if node in inside:
                 return True
-            if node not in seen and self.place[node] < last:
-                seen.add(node)
-                waiting += self.users[node]
+            if node not in seen:
+                together = self.of[node].nodes if node in self.of else [node]
+                seen.update(together)
+                leaving += [u for n in together for u in self.users[n]]
         return False
 
     # ------------------------------------------------------------------ what all ask
@@ -442,9 +342,15 @@ class Fuser:
             self.refused.setdefault((producer, consumer), (rule, why))
         return not why
 
-    def _take(self, group: Growing) -> None:
+    def _take(self, group: Growing) -> bool:
+        """Makes a group one kernel, unless that would wait for itself."""
+        if self._waits_for_itself(group.nodes):
+            return False
         for node in group.nodes:
             self.of[node] = group
+        inside = set(group.nodes)
+        self.several |= sum(n in self.outputs or any(u not in inside for u in self.users[n]) for n in group.nodes) > 1
+        return True
 
     def result(self, eager: bool) -> Fusion:
         groups: dict[int, Growing] = {}
@@ -454,7 +360,9 @@ class Fuser:
             self.of[node] = group
         made = tuple(Group(g.root, tuple(g.nodes), g.rule, g.kind) for g in groups.values())
         missed = sorted(self._missed(eager), key=lambda m: -m.nbytes)
-        return Fusion(made, tuple(missed))
+        makers: Groups = {n: (g.root, g.nodes[-1]) for n, g in self.of.items()}
+        nowhere = {} if eager else in_place(self.selection.graph, self.formats, self.family, self.switches, makers)
+        return Fusion(tuple(g for g in made if g.root not in nowhere), tuple(missed), nowhere)
 
     # ------------------------------------------------------------------ what was not joined, and why
     def _missed(self, eager: bool) -> Iterable[MissedGroup]:
@@ -508,16 +416,15 @@ class Fuser:
 
     def _chain_ends(self, producer: Node, consumer: Node) -> tuple[str, str]:
         """Why a chain of elementwise operators does not go on."""
-        if not any(self._allowed(rule) for rule in LONGEST):
+        if self._longest() == 1:
             on_here = [rule for rule in LONGEST if rule_names()[rule].on(self.family)]
             return (
                 (on_here[0], f"{on_here[0]} is switched off") if on_here else (CHAIN_LONG, _not_here(rule_names()[CHAIN_LONG], self.chip))
             )
-        if producer.shape != consumer.shape:
+        if producer.shape != consumer.shape and not self.autofuse:
             return "", f"shapes differ, {list(producer.shape)} and {list(consumer.shape)}"
-        longest = max(n for rule, n in LONGEST.items() if self._allowed(rule))
-        if len(self.of[consumer].nodes) >= longest:
-            return "", f"a chain holds at most {longest} operators"
+        if len(self.of[consumer].nodes) >= self._longest():
+            return "", f"a chain holds at most {self._longest()} operators"
         return "", "one of them is in another kernel already"
 
     def _kind(self, node: Node) -> str:
@@ -530,22 +437,6 @@ class Fuser:
         if not isinstance(node.type, TensorType):
             return sum(t.nbytes for t in node.type)
         return stored_nbytes(node.shape, self.formats.of[node], node.dtype)
-
-
-def head_of(node: Node) -> str:
-    """Which kind of product or pool a node is, empty where it is none."""
-    match node.op:
-        case Conv():
-            return DEPTHWISE if node.op.groups > 1 and node.op.groups == node.inputs[0].shape[1] else CONV
-        case ConvTranspose():
-            return DECONV
-        case MatMul():
-            return MATMUL if node.inputs[1].rank <= 2 else BATCH  # weights that all of the batch share: their rows are one matrix
-        case MaxPool() | AvgPool():
-            return POOL
-        case Get():
-            return ""
-    return ""
 
 
 def _not_here(rule: RuleName, chip: Chip) -> str:
