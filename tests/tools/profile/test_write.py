@@ -104,6 +104,17 @@ def test_what_runs_on_the_host_is_no_kernel(profile):
     assert "NonZero" not in (profile / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").read_text()
 
 
+def test_a_sunk_graph_is_one_operator_of_the_host_and_what_runs_there(tmp_path):
+    sunk, eager = (
+        rows(write_profile(tmp_path / m, line(m), at_us=AT_US) / "ASCEND_PROFILER_OUTPUT" / "operator_details.csv")
+        for m in ("sunk", "eager")
+    )
+    assert [r["Name"] for r in sunk] == ["model (whole graph)", "NonZero_3"]
+    assert [r["Name"] for r in eager] == ["layer/MatMul", "SoftmaxV2_1", "Unique_2", "NonZero_3", "sum"]
+    assert float(sunk[0]["Device Total Duration(us)"]) == 174.0 and float(sunk[0]["Device Total Duration With AICore(us)"]) == 84.0
+    assert eager[0]["Call Stack"] == "m.onnx:MatMul_0"
+
+
 def test_the_step_adds_up(profile):
     (step,) = rows(profile / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv")
     assert step["Device_id"] == "1"

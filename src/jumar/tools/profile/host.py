@@ -1,12 +1,13 @@
 """Tables of the host: api_statistic.csv and operator_details.csv.
 
-In: a `Step`.  Out: rows of text.  A sunk graph has one call of the host for all kernels, so its operators are the graph and nothing else.
+In: a `Step`.  Out: rows of text.  A sunk graph has one call of the host for all kernels, so its operators are the graph and what runs on the host.
 """
 
 from __future__ import annotations
 
 import statistics
 
+from jumar.device.npu import HOST_STREAM
 from jumar.tools.profile.kernels import Rows, number
 from jumar.tools.profile.step import Step, on_cores
 
@@ -33,17 +34,17 @@ def api_statistic(step: Step) -> Rows:
 def operator_details(step: Step) -> Rows:
     """Operators as the host starts them, with the time of their kernels."""
     line = step.line
+    rows: Rows = [OPERATOR_DETAILS.split(",")]
     if line.mode == "sunk":
         cores = sum(s.time_us for s in step.device_spans if on_cores(step, s))
         device = sum(s.time_us for s in step.device_spans)
-        return [
-            OPERATOR_DETAILS.split(","),
-            [f"{step.name} (whole graph)", "", "", *(number(x) for x in (line.latency_us,) * 2 + (device,) * 2 + (cores,) * 2)],
-        ]
-    rows: Rows = [OPERATOR_DETAILS.split(",")]
+        own = line.latency_us - sum(s.time_us for s in line.spans if s.stream == HOST_STREAM)
+        rows.append([f"{step.name} (whole graph)", "", "", *(number(x) for x in (own, line.latency_us, device, device, cores, cores))])
     for span in line.spans:
+        if line.mode == "sunk" and span.stream != HOST_STREAM:
+            continue  # it is launched with the graph
         task = line.tasks[span.index]
-        device = span.time_us if span.stream else 0.0
+        device = span.time_us if span.stream != HOST_STREAM else 0.0
         cores = device if on_cores(step, span) else 0.0
         shapes = ";\r\n".join(",".join(map(str, o.shape)) for o in task.inputs)
         host = span.launched_us - span.launch_us

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jumar.device.npu import Span
+from jumar.device.npu import HOST_STREAM, Span
 from jumar.tools.profile.communication import message, sent
 from jumar.tools.profile.kernels import DTYPES, overlap
 from jumar.tools.profile.step import PREDICTED, Step, computing
@@ -48,14 +48,15 @@ def _host(step: Step) -> Iterator[Event]:
     if line.mode == "sunk":
         args = {"Sequence number": 0, "Fwd thread id": 0, "Input Dims": "", "Input type": ""}
         yield _span(f"{step.name} (whole graph)", PYTHON, _HOST_THREAD, step.when(0.0), line.latency_us, args, cat="cpu_op")
-        return
     for span in line.spans:
+        if line.mode == "sunk" and span.stream != HOST_STREAM:
+            continue  # it is launched with the graph
         task = line.tasks[span.index]
         dims, types = (";\r\n".join(x) for x in ((",".join(map(str, o.shape)) for o in task.inputs), (_type(o.dtype) for o in task.inputs)))
         args = {"Sequence number": span.index, "Fwd thread id": 0, "Input Dims": dims, "Input type": types}
         cost = span.launched_us - span.launch_us
         yield _span(step.kernel(span), PYTHON, _HOST_THREAD, step.when(span.launch_us), cost, args, cat="cpu_op")
-        if span.stream:
+        if span.stream != HOST_STREAM:
             yield _span("Node@launch", CANN, _HOST_THREAD, step.when(span.launch_us), cost, _launch(step, span))
 
 
