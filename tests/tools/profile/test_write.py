@@ -9,11 +9,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.tools.helpers import small_network
 from tests.tools.profile.steps import AT_US, CHIP, line, lives
 
 from jumar.base import ToolError
+from jumar.compiler import TwinOptions, forecast
 from jumar.device.npu import timeline
-from jumar.tools.profile import write_op_summary, write_profile
+from jumar.frontend import load
+from jumar.tools.profile import write_forecast, write_op_summary, write_profile
 
 FORMATS = Path(os.environ.get("SHARED", Path(__file__).resolve().parents[4] / "shared")) / "facts" / "formats"
 PIPES = (
@@ -168,6 +171,19 @@ def test_without_collectives_or_lives_there_are_no_empty_files(tmp_path):
     found = {p.name for p in (root / "ASCEND_PROFILER_OUTPUT").iterdir()}
     assert not found & {"communication.json", "communication_matrix.json", "operator_memory.csv", "memory_record.csv"}
     assert "ms_version" in json.loads((root / "profiler_info_0.json").read_text())
+
+
+@pytest.mark.parametrize("mode", ["sunk", "eager"])
+def test_a_forecast_is_written_with_its_memory(tmp_path, mode):
+    small_network(tmp_path / "model.onnx")
+    found = forecast(load(tmp_path / "model.onnx").graph(dims={"batch": 1}), CHIP, TwinOptions(mode=mode))
+    output = write_forecast(tmp_path, found, name="small", at_us=AT_US) / "ASCEND_PROFILER_OUTPUT"
+    kernels = rows(output / "kernel_details.csv")
+    assert [k["Type"] for k in kernels] == [launch.task.kind for launch in found.launches]
+    reserved = {float(r["Total Reserved(MB)"]) for r in rows(output / "memory_record.csv")}
+    assert reserved == {found.memory.needed_nbytes / 2**20}
+    kept = [r["Name"] for r in rows(output / "operator_memory.csv") if not r["Release Time(us)"]]
+    assert kept == [kernels[-1]["Name"]], "only the output outlives the step"
 
 
 def test_op_summary_is_the_same_table_under_other_names(tmp_path):

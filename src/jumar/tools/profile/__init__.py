@@ -1,4 +1,4 @@
-"""A predicted step in the formats of Ascend's own profiler, so that its tools open it: `write_profile`, `write_op_summary`.
+"""A predicted step in the formats of Ascend's own profiler, so that its tools open it: `write_forecast`, `write_profile`, `write_op_summary`.
 
 In: a `Timeline` of device/npu, and what is known of memory.  Out: a folder that msprof-analyze and MindStudio Insight read.
 One file writes one kind of file: kernels.py the tables of kernels, host.py those of the host, trace.py the trace, communication.py and memory.py theirs.
@@ -6,6 +6,6 @@ Every figure comes from the twin; where a format has a text of its own (labels, 
 """
 
 from jumar.tools.profile.step import Life, Step, lives_of
-from jumar.tools.profile.write import write_op_summary, write_profile
+from jumar.tools.profile.write import write_forecast, write_op_summary, write_profile
 
-__all__ = ["Life", "Step", "lives_of", "write_op_summary", "write_profile"]
+__all__ = ["Life", "Step", "lives_of", "write_forecast", "write_op_summary", "write_profile"]

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from jumar.base import ToolError
+from jumar.compiler import Forecast
 from jumar.device.npu import COMMUNICATION, Timeline
 from jumar.tools.profile import host, kernels, memory
 from jumar.tools.profile.communication import communication, communication_matrix
 from jumar.tools.profile.kernels import Rows
-from jumar.tools.profile.step import PREDICTED, Life, Step
+from jumar.tools.profile.step import PREDICTED, Life, Step, lives_of
 from jumar.tools.profile.trace import trace
 from jumar.version import MINDSPORE_VERSION, VERSION
 
@@ -82,6 +83,26 @@ def write_profile(
         _table(output / "operator_memory.csv", memory.operator_memory(step))
         _table(output / "memory_record.csv", memory.memory_record(step))
     return root
+
+
+def write_forecast(
+    folder: Path | str, found: Forecast, *, name: str = "", flavour: str = "pt", rank: int = 0, ranks: int = 1, at_us: float | None = None
+) -> Path:
+    """The profile of a forecast, with the lives of its tensors.   ranks: devices that all do this step."""
+    memory, outputs = found.memory, {id(node) for node in found.graph.outputs}
+    kept = [i for i, launch in enumerate(found.launches) if any(id(node) in outputs for node in launch.writes)]
+    return write_profile(
+        folder,
+        found.timeline,
+        name=name or found.captured.name,
+        flavour=flavour,
+        rank=rank,
+        ranks=ranks,
+        lives=lives_of([x.task for x in found.launches], [x.reads for x in found.launches], kept),
+        resident_nbytes=max(0, memory.needed_nbytes - memory.arena_nbytes),
+        reserved_nbytes=memory.needed_nbytes,
+        at_us=at_us,
+    )
 
 
 def write_op_summary(path: Path | str, line: Timeline, *, name: str = "model", rank: int = 0, at_us: float | None = None) -> Path:
