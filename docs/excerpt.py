@@ -1,7 +1,9 @@
 """Puts what two commands really printed into README.md and README.zh.md, and the second into a picture.
 
-In: the outputs as files.  Out: the blocks behind `<!-- train -->` and `<!-- demo -->` in both files, and images/train.svg, the terminal of the training run.
-Usage: jumar run --explain examples/lenet_digits.py 2>&1 | tee train.log; scripts/demo | tee demo.log; python docs/excerpt.py train=train.log demo=demo.log
+In: the outputs as files.  Out: the blocks behind `<!-- train -->`, `<!-- demo -->` and `<!-- twin -->` in both files (the last in docs/twin/index.md, too), and
+images/train.svg, the terminal of the training run.
+Usage: jumar run --explain examples/lenet_digits.py 2>&1 | tee train.log; scripts/demo | tee demo.log;
+jumar enable resnet50.onnx --soc Ascend910B4 --compare 310P3 | tee twin.log; python docs/excerpt.py train=train.log demo=demo.log twin=twin.log
 """
 
 from __future__ import annotations
@@ -55,6 +57,14 @@ def train(log: str) -> str:
     return "\n".join([*lines[: epochs[2]], "...", *lines[epochs[-1] :]]).rstrip()
 
 
+def twin(log: str) -> str:
+    """The twin's lines, and what was measured on this CPU; long lists cut."""
+    lines = [line.rstrip() for line in log.splitlines()]
+    first = next(i for i, line in enumerate(lines) if line.startswith("twin "))
+    end = next(i for i, line in enumerate(lines) if line.startswith("written"))
+    return "\n".join([line for line in lines[:first] if line.startswith(("model ", "speed "))] + lines[first:end])
+
+
 def picture(text: str) -> str:
     """The text in a terminal, as SVG that needs no font and no network."""
     lines = [f"$ {COMMAND}", *text.splitlines()]
@@ -72,8 +82,8 @@ def picture(text: str) -> str:
 
 
 def put(kind: str, block: str) -> None:
-    """The block behind its mark in both files."""
-    for name in ("README.md", "README.zh.md"):
+    """The block behind its mark in both files, and on the page that is about it."""
+    for name in ("README.md", "README.zh.md", *(("docs/twin/index.md",) if kind == "twin" else ())):
         path = ROOT / name
         mark = re.compile(rf"(<!-- {kind} -->\n+```text\n).*?(\n```)", re.DOTALL)
         text, count = mark.subn(lambda m: m[1] + block + m[2], path.read_text(encoding="utf-8"))
@@ -85,7 +95,7 @@ if __name__ == "__main__":
     for argument in sys.argv[1:]:
         kind, _, file = argument.partition("=")
         log = Path(file).read_text(encoding="utf-8")
-        block = {"demo": demo, "train": train}[kind](log)
+        block = {"demo": demo, "train": train, "twin": twin}[kind](log)
         put(kind, block)
         if kind == "train":
             (ROOT / "docs" / "images" / "train.svg").write_text(picture(block), encoding="utf-8")

@@ -1,5 +1,6 @@
 """The graph engine: passes, selection, lowering, the memory plan, and the Program at the end."""
 
+from jumar.compiler.advice import BATCH_COMMAND, Advice, advise, prepared_graph
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.autodiff import gradients
 from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, finish, optimize
@@ -7,13 +8,20 @@ from jumar.compiler.device_numerics import Candidate, Findings, NodeNumerics, Ou
 from jumar.compiler.forecast import Forecast, TwinOptions, forecast
 from jumar.compiler.host import host_function
 from jumar.compiler.lower import Choice, Lowering, Work, lower
-from jumar.compiler.passes.precision import Precision
+from jumar.compiler.passes.alternatives import Alternative
+from jumar.compiler.passes.precision import MODES as PRECISION_MODES
+from jumar.compiler.passes.precision import SYNONYMS as PRECISION_SYNONYMS
+from jumar.compiler.passes.precision import Precision, check_precision, parse_precision
+from jumar.compiler.passes.switches import read_switches
 from jumar.compiler.plan import Life, Plan, plan
 from jumar.compiler.save import Saver, load_constants, load_graph
 from jumar.compiler.stages import STAGES, Pass, Stage, stages
+from jumar.compiler.variants import batch_of
 
 __all__ = [
-    "STAGES", "Assembled", "Choice", "CompileReport", "Compiled", "Life", "Lowering", "Pass", "PassReport", "Plan", "Refusal", "Saver",
-    "Candidate", "Findings", "Forecast", "Precision", "TwinOptions", "forecast", "NodeNumerics", "OutputNumerics", "device_numerics", "run_precision",
-    "Stage", "Work", "assemble", "compile", "finish", "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "plan", "stages",
+    "BATCH_COMMAND", "PRECISION_MODES", "PRECISION_SYNONYMS", "STAGES", "Advice", "Alternative", "Assembled", "Candidate", "Choice", "CompileReport",
+    "Compiled", "Findings", "Forecast", "Life", "Lowering", "NodeNumerics", "OutputNumerics", "Pass", "PassReport", "Plan", "Precision", "Refusal",
+    "Saver", "Stage", "TwinOptions", "Work", "advise", "assemble", "batch_of", "check_precision", "compile", "device_numerics", "finish", "forecast",
+    "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "parse_precision", "plan", "prepared_graph", "read_switches",
+    "run_precision", "stages",
 ]  # fmt: skip

@@ -58,10 +58,11 @@ def looks_up(target: Target) -> bool:
 
 
 def device_independent() -> tuple[Pass, ...]:
-    """What any device gains from: the passes before an Ascend NPU's own.   Attention stays as it is written: GE makes no FlashAttention of it by itself."""
+    """What any device gains from: the passes before an Ascend NPU's own.   Attention stays as it is written: GE makes no FlashAttention of it by
+    itself, and no softmax of an exp that no maximum was taken off, which overflows on the device."""
     table: tuple[Pass, ...] = (
         Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(False), Fold(), Canonicalize(),
-        Recognize(attention=False), Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
+        Recognize(attention=False, unshifted=False), Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
     )  # fmt: skip
     return table
 

@@ -51,19 +51,29 @@ from jumar.operators import (
 )
 
 NAMES: Table = {}
+UNSHIFTED: Table = {}  # softmax that takes no maximum off: with its name it does, which is no harm where numbers have room
 ROOT_TWO = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True)
 class Recognize:
-    """attention: whether whole attention blocks get their name too (for targets that have a kernel for them)."""
+    """attention: whether whole attention blocks get their name too (for targets that have a kernel for them).
+
+    unshifted: whether exp x over its sum is softmax, although it takes no maximum off: not for a device that runs what is written, in fp16."""
 
     attention: bool = True
+    unshifted: bool = True
     name = "recognize"
 
     def __call__(self, graph: Graph) -> Graph:
         result, hits = apply_rules(graph, NAMES)
+        if self.unshifted:
+            result, more = apply_rules(result, UNSHIFTED)
+            hits += more
+            if more:  # log softmax, and what else is named by it
+                result, more = apply_rules(result, NAMES)
+                hits += more
         if self.attention:
             result, more = apply_rules(result, ATTENTION)
             hits += more
@@ -267,7 +277,17 @@ def mish(node: Node) -> Node | None:
 # -------------------------------------------------------------------------------------------------------------- softmax
 @rule(NAMES, Div, Mul)
 def softmax(node: Node) -> Node | None:
-    """exp(x - max x) / sum -> softmax, with or without the maximum, as a quotient or a product"""
+    """exp(x - max x) / sum -> softmax, as a quotient or a product"""
+    return _softmax(node, shifted=True)
+
+
+@rule(UNSHIFTED, Div, Mul)
+def softmax_unshifted(node: Node) -> Node | None:
+    """exp(x) / sum -> softmax, as a quotient or a product"""
+    return _softmax(node, shifted=False)
+
+
+def _softmax(node: Node, *, shifted: bool) -> Node | None:
     if isinstance(node.op, Div):
         pairs = [node.inputs]
     else:
@@ -275,10 +295,12 @@ def softmax(node: Node) -> Node | None:
     for pair in pairs:
         e, total = pair
         match e, total:
-            case Node(op=Exp(), inputs=(shifted,)), Node(op=ReduceSum() as reduction, inputs=(summed,)) if summed is e:
+            case Node(op=Exp(), inputs=(inner,)), Node(op=ReduceSum() as reduction, inputs=(summed,)) if summed is e:
                 axes = reduction.over(e.rank)
                 if len(axes) == 1 and reduction.keepdims:
-                    return Softmax(axes[0])(_without_maximum(shifted, axes), loc=node.loc)
+                    x = _without_maximum(inner, axes)
+                    if (x is not inner) == shifted:
+                        return Softmax(axes[0])(x, loc=node.loc)
     return None
 
 

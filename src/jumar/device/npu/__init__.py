@@ -56,6 +56,7 @@ from jumar.device.npu.task import (
 )
 from jumar.device.npu.time import predict
 from jumar.device.npu.timeline import HOST_STREAM, Span, Timeline, timeline
+from jumar.device.npu.timeline import MODES as LAUNCH_MODES
 
 __all__ = [
     "AI_CPU",
@@ -79,6 +80,7 @@ __all__ = [
     "Figures",
     "GIB",
     "HOST",
+    "LAUNCH_MODES",
     "HOST_STREAM",
     "History",
     "KIB",

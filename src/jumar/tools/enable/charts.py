@@ -32,7 +32,7 @@ def timeline(steps: Sequence[StepFact]) -> str:
     scale = (WIDTH - LEFT - RIGHT) / end
     row, top = 34, 8
     height = top + row * len(threads) + 30
-    parts = [_open(height, "timeline of one run, a row for each thread")]
+    parts = [open_svg(height, "timeline of one run, a row for each thread")]
     for number, thread in enumerate(threads):
         y = top + number * row
         parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 18}" text-anchor="end">thread {thread}</text>')
@@ -46,7 +46,7 @@ def timeline(steps: Sequence[StepFact]) -> str:
         shown = s.label.split("(")[0].split(" ")[0]
         if width > 7 * len(shown) + 8:
             parts.append(f'<text class="inbar" x="{x + width / 2:.1f}" y="{y + 18}" text-anchor="middle">{escape(shown)}</text>')
-    parts += _axis_x(end, scale, top + row * len(threads), ms_text, 0.0)
+    parts += axis_x(end, scale, top + row * len(threads), ms_text, 0.0)
     return "".join([*parts, "</svg>"])
 
 
@@ -58,7 +58,7 @@ def memory_curve(memory: MemoryFact) -> str:
     inner = height - top - bottom
     scale_x, scale_y = (WIDTH - LEFT - RIGHT) / len(live), inner / high
     base = top + inner
-    parts = [_open(height, "live bytes at each step, against the size of the arena"), *_axis_y(high, scale_y, base)]
+    parts = [open_svg(height, "live bytes at each step, against the size of the arena"), *axis_y(high, scale_y, base)]
     points = [f"{LEFT},{base}"]
     for i, value in enumerate(live):
         y = base - value * scale_y
@@ -73,7 +73,7 @@ def memory_curve(memory: MemoryFact) -> str:
         y = base - value * scale_y
         parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text class="{kind}-text" x="{right}" y="14" text-anchor="end">{text}</text>')
-    parts += _axis_x(len(live), scale_x, base, lambda v: f"step {v:.0f}", 1.0)
+    parts += axis_x(len(live), scale_x, base, lambda v: f"step {v:.0f}", 1.0)
     return "".join([*parts, "</svg>"])
 
 
@@ -85,7 +85,7 @@ def arena_map(memory: MemoryFact) -> str:
     inner = height - top - bottom
     scale_x, scale_y = (WIDTH - LEFT - RIGHT) / steps, inner / high
     base = top + inner
-    parts = [_open(height, "map of the arena: steps across, bytes up"), *_axis_y(high, scale_y, base)]
+    parts = [open_svg(height, "map of the arena: steps across, bytes up"), *axis_y(high, scale_y, base)]
     colours = {id(b): number for number, b in enumerate(_largest(memory))}
     for b in memory.blocks:
         x, width = LEFT + b.first * scale_x, (b.last - b.first + 1) * scale_x
@@ -95,7 +95,7 @@ def arena_map(memory: MemoryFact) -> str:
             f'<rect class="block c{colours.get(id(b), len(COLOURS))}" x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.5):.2f}" height="{max(tall, 0.5):.2f}">'
             f"<title>{escape(tip)}</title></rect>"
         )
-    parts += _axis_x(steps, scale_x, base, lambda v: f"step {v:.0f}", 1.0)
+    parts += axis_x(steps, scale_x, base, lambda v: f"step {v:.0f}", 1.0)
     return "".join([*parts, "</svg>"])
 
 
@@ -120,7 +120,8 @@ def share_bar(share: float) -> str:
     )
 
 
-def _open(height: int, label: str) -> str:
+def open_svg(height: int, label: str) -> str:
+    """The start of a chart."""
     return f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{escape(label)}">'
 
 
@@ -137,9 +138,10 @@ def ticks(end: float, *, least: float = 0.0, base: int = 10) -> list[float]:
     return [i * step for i in range(int(end / step + 1e-9) + 1)]
 
 
-def _axis_x(end: float, scale: float, y: float, text: Callable[[float], str], least: float) -> list[str]:
+def axis_x(end: float, scale: float, y: float, text: Callable[[float], str], least: float, *, base: int = 10) -> list[str]:
+    """The axis below a chart, from 0 to `end`."""
     parts = [f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>']
-    for value in ticks(end, least=least):
+    for value in ticks(end, least=least, base=base):
         x = LEFT + value * scale
         anchor = "start" if not value else "end" if x > WIDTH - RIGHT - 24 else "middle"
         parts.append(
@@ -148,7 +150,8 @@ def _axis_x(end: float, scale: float, y: float, text: Callable[[float], str], le
     return parts
 
 
-def _axis_y(high: float, scale: float, base: float) -> list[str]:
+def axis_y(high: float, scale: float, base: float) -> list[str]:
+    """Bytes at the left of a chart, from 0 to `high`."""
     parts = []
     for value in ticks(high, least=1.0, base=1024):
         y = base - value * scale

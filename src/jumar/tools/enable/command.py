@@ -12,11 +12,13 @@ from pathlib import Path
 import click
 
 from jumar.base import ToolError
+from jumar.device.npu import LAUNCH_MODES
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.example import EXAMPLES
 from jumar.tools.enable.inputs import once, parse_dim, parse_input
 from jumar.tools.enable.job import Options, enable
 from jumar.tools.enable.settings import check_settings
+from jumar.tools.enable.twin_options import complete_precision, complete_soc, complete_socs, parse_twin
 
 
 @click.command()
@@ -35,6 +37,31 @@ from jumar.tools.enable.settings import check_settings
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads; 0 means the cores that this process may use.")
 @click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Runs that are timed.")
 @click.option("--no-numerics", is_flag=True, help="Leave out the comparison with the reference, which runs in NumPy.")
+@click.option(
+    "--soc",
+    "socs",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_soc,
+    help="What would this NPU do with it? Ascend910B4, 310P3 ...; may be given several times.",
+)
+@click.option("--compare", metavar="NAME,NAME", default="", shell_complete=complete_socs, help="With --soc: more NPUs to compare with.")
+@click.option(
+    "--precision",
+    metavar="MODE[,SWITCH]",
+    shell_complete=complete_precision,
+    help="With --soc: force_fp16 (ATC's default), allow_mix_precision, must_keep_origin_dtype,hf32=on, O2 ...",
+)
+@click.option(
+    "--mixlist", type=click.Path(path_type=Path), help="With --soc: black, white and gray operators of mixed precision (ATC's JSON)."
+)
+@click.option("--mode", type=click.Choice(LAUNCH_MODES), help="With --soc: how kernels are launched.  [default: sunk]")
+@click.option("--strict", is_flag=True, help="With --soc: an operator that the chip lacks, or a model that does not fit, is an error.")
+@click.option("--fusion-switch", type=click.Path(path_type=Path), help="With --soc: fusion rules on and off (ATC's fusion_switch.cfg).")
+@click.option(
+    "--numerics", is_flag=True, help="With --soc: compute the chip's arithmetic here, and name the nodes that lose accuracy or overflow."
+)
+@click.option("--twin-only", is_flag=True, help="With --soc: forecast only; nothing is compiled, run or measured here.")
 @click.option("--example", type=click.Choice(sorted(EXAMPLES)), help="Take a bundled example in place of MODEL.")
 @click.option("--picture", type=click.Path(path_type=Path), help="With --example ocr: read this picture.")
 def command(
@@ -46,16 +73,32 @@ def command(
     threads: int,
     runs: int,
     no_numerics: bool,
+    socs: tuple[str, ...],
+    compare: str,
+    precision: str | None,
+    mixlist: Path | None,
+    mode: str | None,
+    strict: bool,
+    fusion_switch: Path | None,
+    numerics: bool,
+    twin_only: bool,
     example: str | None,
     picture: Path | None,
 ) -> None:
     """Take MODEL (an ONNX file) through every layer: import, graph engine, operators, kernels, memory plan, runtime; verify it against
-    a reference, time it, and write a report that explains each layer."""
+    a reference, time it, and write a report that explains each layer. With --soc the report also says what an Ascend NPU would do with it."""
     teller = Teller(quiet=as_json)
     if example and model:
         raise ToolError(f"enable: either MODEL or --example must be given, got both: {model} and {example}", code="enable-model")
     if picture and not example:
         raise ToolError(f"enable: --picture must come with --example, got {picture} alone", hint="--example ocr", code="enable-model")
+    twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only)
+    if twin and example:
+        raise ToolError(
+            f"enable: --soc must come with a MODEL, got --example {example}",
+            hint="jumar enable model.onnx --soc 910B4",
+            code="twin-options",
+        )
     settings = check_settings()
     if example:
         with teller.running():
@@ -74,6 +117,7 @@ def command(
             runs,
             not no_numerics,
             notes=settings,
+            twin=twin,
         )
         with teller.running():
             document = enable(options, teller).as_json()

@@ -24,10 +24,12 @@ from jumar.tools.enable.facts import (
     Report,
     SpeedFact,
 )
-from jumar.tools.enable.page import did_text
+from jumar.tools.enable.page import did_text, unit_text
+from jumar.tools.enable.twin_charts import us_text
+from jumar.tools.enable.twin_facts import TwinFact
 from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
 
-LAYERS = ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "report")
+LAYERS = ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "twin", "report")
 PAD = 15
 
 
@@ -150,3 +152,59 @@ class Teller:
             share = 100 * step.time_ms / s.steps_ms if s.steps_ms else 0.0
             rate = f", {step.gflops_per_s:.3g} Gflop/s" if step.flops else ""
             self.line("", f"{share:5.1f} %  {ms_text(step.time_ms):>8}  {step.label}{rate}  {step.place}")
+
+    def twin(self, t: TwinFact) -> None:
+        """One chip: a compact block, each figure with its kind."""
+        e, rate = t.latency, t.throughput
+        self.line("twin", f"{t.title} ({t.soc}), {t.precision}, {t.mode.split(':')[0]}")
+        self.line(
+            "",
+            f"latency {us_text(e.value)} [{us_text(e.low)} to {us_text(e.high)}], {unit_text(rate.value, rate.unit)} at batch {t.batch} "
+            f"[{rate.low:,.3g} to {rate.high:,.3g}], {e.kind}; device busy {100 * t.utilisation:.0f} %, {t.bound}",
+        )
+        units = ", ".join(f"{u.kernels} on {u.unit} ({us_text(u.time_us)})" for u in t.units)
+        changes, casts = sum(not c.constant for c in t.conversions), sum(c.count for c in t.casts if not c.constant)
+        self.line(
+            "", f"{plural(len(t.kernels), 'kernel')}: {units}; {plural(changes, 'layout change')} and {plural(casts, 'cast')} among them"
+        )
+        total = t.kernels_us or 1.0
+        self.line("", "time goes to " + ", ".join(f"{name} {100 * us / total:.0f} %" for name, us in t.bottlenecks[:5]) + ", predicted")
+        if t.memory:
+            saved = (
+                f"; reuse saves {t.memory.saving_percent:.0f} % of {nbytes_text(t.memory.total_nbytes)}"
+                if t.memory.saving_percent > 0
+                else ""
+            )
+            self.line(
+                "",
+                f"memory: {t.memory.verdict}, {nbytes_text(t.memory.capacity_nbytes)} on the chip{saved}",
+                "" if t.memory.fits else "red",
+            )
+        for remedy in t.memory.remedies if t.memory else ():
+            self.line("", f"fits with {remedy}")
+        for w in t.warnings:
+            self.line("", f"warning: {w}", "yellow")
+        if t.numerics:
+            for at, line in enumerate(t.numerics.lines or (t.numerics.summary,)):
+                self.line("", f"{'  ' if at else 'numerics: '}{line}", "" if at or t.numerics.within else "red")
+        for a in t.advice[:5]:
+            gain = us_text(a.gain) if a.unit == "us" else nbytes_text(a.gain)
+            self.line(
+                "",
+                f"advice: {a.title}: {a.gain_percent:.1f} % less {a.what} [{a.low_percent:.1f} to {a.high_percent:.1f}] ({gain}), predicted: {a.command}",
+            )
+
+    def twins(self, twins: tuple[TwinFact, ...], measured_ms: float | None) -> None:
+        """Chips side by side, and what all of it is."""
+        if len(twins) > 1:
+            fastest = min(t.latency.value for t in twins)
+            for at, t in enumerate(twins):
+                e = t.latency
+                fits = "" if t.memory is None or t.memory.fits else "; does not fit"
+                self.line(
+                    "compare" if not at else "",
+                    f"{t.soc:16}{us_text(e.value):>9} [{us_text(e.low)} to {us_text(e.high)}] predicted, {e.value / fastest:.2f} of the fastest{fits}",
+                )
+            if measured_ms is not None:
+                self.line("", f"{'this CPU':16}{ms_text(measured_ms):>9} measured")
+        self.line("", f"the twin: {twins[0].banner}")

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from jumar.tools.enable.twin_facts import TwinFact
 from jumar.tools.enable.units import plural
 
 
@@ -242,7 +243,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything.   None where a layer was not reached or left out."""
+    """Everything.   None where a layer was not reached or left out; twins: what the model would do on NPUs, one for each chip."""
 
     title: str
     environment: Environment
@@ -254,6 +255,7 @@ class Report:
     numerics: NumericsFact | None = None
     speed: SpeedFact | None = None
     graph: tuple[GraphNode, ...] = ()
+    twins: tuple[TwinFact, ...] = ()
     warnings: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
 
@@ -282,6 +284,10 @@ class Report:
         if self.speed:
             document["speed"] |= {"percent_of_peak": self.speed.percent_of_peak, "between_ms": self.speed.between_ms}
             document["speed"]["costliest"] = [s.index for s in self.speed.costliest()]
+        for twin, fact in zip(document["twins"], self.twins, strict=True):
+            twin |= {"kernels_us": fact.kernels_us, "costliest": [k.index for k in fact.costliest()]}
+            if fact.memory:
+                twin["memory"] |= {"saving_percent": fact.memory.saving_percent}
         return document
 
 

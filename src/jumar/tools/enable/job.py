@@ -36,12 +36,14 @@ from jumar.tools.enable.numerics import verify
 from jumar.tools.enable.page import page
 from jumar.tools.enable.pieces import Piece, Pieces, compile_pieces
 from jumar.tools.enable.settings import cache_fault
+from jumar.tools.enable.twin import TwinRequest, batch_command
+from jumar.tools.enable.twin_layer import Subject, subject_of, twin_layer
 from jumar.tools.enable.units import plural
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for.   arrays: inputs that are at hand already, before files and made-up ones."""
+    """What the user asked for.   arrays: inputs that are at hand already, before files and made-up ones; twin: what NPUs would do with the model."""
 
     model: Path
     out: Path
@@ -54,6 +56,7 @@ class Options:
     arrays: tuple[tuple[str, Array], ...] = ()
     source: str = ""
     notes: tuple[str, ...] = ()
+    twin: TwinRequest | None = None
 
 
 def enable(options: Options, teller: Teller) -> Report:
@@ -70,6 +73,15 @@ def enable(options: Options, teller: Teller) -> Report:
         facts = describe(options.model, model, chosen)
         teller.model(facts)
         report = Report(options.title or options.model.name, environment, facts)
+
+        if options.twin and options.twin.only:
+            with about_sizes(chosen):
+                graphs = model.graphs(chosen.arrays)
+                report = replace(report, warnings=(*options.notes, *model.warnings))
+                teller.warnings(report.warnings)
+                subject = subject_of(graphs, chosen.arrays, model.inputs)
+                report = twin_layer(report, subject, options.twin, folder, options.out, teller)
+            return _end(report, Pieces((), ()), folder, options, teller)
 
         teller.working("graph engine", "compiling")
         with about_sizes(chosen):
@@ -102,12 +114,20 @@ def enable(options: Options, teller: Teller) -> Report:
         assert report.speed is not None, "it was made in the line above"
         teller.speed(report.speed)
 
-        teller.working("report", "writing")
-        told = len(report.warnings)
-        report = _write(report, built, folder, options.out)
-        teller.warnings(report.warnings[told:])
-        for kind_of_file, where in report.files.items():
-            teller.line("written" if kind_of_file == "report" else "", f"{kind_of_file}: {where}")
+        if options.twin:
+            subject = Subject([p.graph for p in pieces], [p.inputs for p in pieces], batch_command(model.inputs))
+            report = twin_layer(report, subject, options.twin, folder, options.out, teller)
+        return _end(report, built, folder, options, teller)
+
+
+def _end(report: Report, built: Pieces, folder: Path, options: Options, teller: Teller) -> Report:
+    """Everything written, and said where."""
+    teller.working("report", "writing")
+    told = len(report.warnings)
+    report = _write(report, built, folder, options)
+    teller.warnings(report.warnings[told:])
+    for kind_of_file, where in report.files.items():
+        teller.line("written" if kind_of_file == "report" else "", f"{kind_of_file}: {where}")
     return report
 
 
@@ -221,15 +241,17 @@ def _run_graph(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
 
 
 # ---------------------------------------------------------------------- files
-def _write(report: Report, built: Pieces, folder: Path, out: Path) -> Report:
-    pieces = built.pieces
-    files = {"report": str(out / "report.html"), "figures": str(out / "report.json"), "stages": str(out / "stages")}
+def _write(report: Report, built: Pieces, folder: Path, options: Options) -> Report:
+    pieces, out = built.pieces, options.out
+    files = {"report": str(out / "report.html"), "figures": str(out / "report.json")}
+    if (folder / "stages").is_dir():
+        files["stages"] = str(out / "stages")
     whole = len(pieces) == 1 and not built.hosts
     missing = len(report.model.outputs) - len(pieces[0].compiled.program.outputs) if whole else 0
     if whole and not missing and not pieces[0].compiled.program.host_steps:
         save_package(folder / "model.jmr", [pieces[0].compiled.program], name=report.title)
         files["package"] = str(out / "model.jmr")
-    else:
+    elif not (options.twin and options.twin.only):
         if not pieces and not built.hosts:
             why = "nothing is left to run, since every output is a constant or an input"
         elif missing > 0:
@@ -239,7 +261,7 @@ def _write(report: Report, built: Pieces, folder: Path, out: Path) -> Report:
         else:
             why = "operators run on the host, and a package stands on native code alone"
         report = replace(report, warnings=(*report.warnings, f"no package was written: {why}"))
-    report = replace(report, files=files)
+    report = replace(report, files=files | report.files)
     (folder / "report.html").write_text(page(report), encoding="utf-8")
     document = report.as_json() | {"written": sorted([*_files(folder), "report.json"])}  # what a later run may replace
     (folder / "report.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

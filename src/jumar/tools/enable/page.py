@@ -5,6 +5,7 @@ In: `Report`.  Out: the text of report.html, from the template beside this file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,7 +13,10 @@ from markupsafe import Markup
 
 from jumar.tools.enable.charts import arena_legend, arena_map, memory_curve, share_bar, timeline
 from jumar.tools.enable.facts import Report
+from jumar.tools.enable.npu_numerics import error_text
 from jumar.tools.enable.picture import picture
+from jumar.tools.enable.twin_charts import COLOUR, live_curve, memory_bar, memory_legend, npu_timeline, roofline, us_text
+from jumar.tools.enable.twin_facts import TwinFact
 from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
 
 KINDS = ("contraction", "fused", "elementwise", "reduction", "movement", "other", "host", "input")
@@ -28,6 +32,9 @@ def page(report: Report) -> str:
         "share": lambda share: Markup(share_bar(share)) + f"{100 * share:.1f} %",
         "did": did_text,
         "plural": plural,
+        "us": us_text,
+        "relative": error_text,
+        "in_unit": unit_text,
     }
     present = {n.kind for n in report.graph} | {s.kind for s in report.speed.steps} if report.speed else {n.kind for n in report.graph}
     return jinja.get_template("report.html.j2").render(
@@ -41,7 +48,64 @@ def page(report: Report) -> str:
         arena=Markup(arena_map(report.memory)) if report.memory and report.memory.blocks else "",
         arena_legend=arena_legend(report.memory) if report.memory else (),
         timeline=Markup(timeline(report.speed.steps)) if report.speed and report.speed.steps else "",
+        **_TWIN_PARTS,
     )
+
+
+def unit_text(value: float, unit: str) -> str:
+    """A figure with its unit.
+
+    >>> unit_text(1234.5, "us"), unit_text(812.3, "samples/s")
+    ('1.23 ms', '812 samples/s')
+    """
+    return (
+        us_text(value)
+        if unit == "us"
+        else nbytes_text(value)
+        if unit == "bytes"
+        else f"{value:,.3g} {unit}"
+        if value < 1000
+        else f"{value:,.0f} {unit}"
+    )
+
+
+def bottleneck_colours(twin: TwinFact) -> list[tuple[str, str]]:
+    """Names of what bounds kernels that have operations to count, with their colour."""
+    names = dict.fromkeys(k.bottleneck for k in twin.costliest(len(twin.kernels)) if k.flops)
+    return [(name, COLOUR.get(name, "other")) for name in names]
+
+
+def twin_tiles(twin: TwinFact) -> list[tuple[str, str]]:
+    """The figures of a chip that matter most."""
+    e = twin.latency
+    shown = [
+        (us_text(e.value), f"latency, {e.kind}; {us_text(e.low)} to {us_text(e.high)}"),
+        (
+            f"{twin.throughput.value:,.0f} /s" if twin.throughput.value >= 100 else f"{twin.throughput.value:.3g} /s",
+            f"samples a second, {twin.throughput.kind}, batch {twin.batch}",
+        ),
+        (f"{100 * twin.utilisation:.0f} %", f"of the latency the device is busy, {e.kind}"),
+    ]
+    if twin.memory:
+        m = twin.memory
+        shown.append(
+            (nbytes_text(m.peak_nbytes), f"at the peak, of {nbytes_text(m.capacity_nbytes)}: {'fits' if m.fits else 'does not fit'}")
+        )
+    shown.append((f"{len(twin.kernels)}", "kernels a run"))
+    if twin.advice:
+        shown.append((f"−{twin.advice[0].gain_percent:.0f} %", f"{twin.advice[0].what}, predicted, by the first advice below"))
+    return shown
+
+
+_TWIN_PARTS: dict[str, Callable[..., Any]] = {
+    "twin_tiles": twin_tiles,
+    "bottleneck_colours": bottleneck_colours,
+    "npu_timeline": lambda twin: Markup(npu_timeline(twin)),
+    "roofline": lambda twin: Markup(roofline(twin)),
+    "memory_bar": lambda memory: Markup(memory_bar(memory)),
+    "memory_legend": memory_legend,
+    "live_curve": lambda memory: Markup(live_curve(memory)),
+}
 
 
 def did_text(did: dict[str, Any]) -> str:
@@ -74,8 +138,15 @@ def headline(report: Report) -> str:
 def tiles(report: Report) -> list[tuple[str, str]]:
     """The figures that matter most, each with its meaning."""
     shown: list[tuple[str, str]] = []
+    for t in report.twins[:2]:
+        shown.append((us_text(t.latency.value), f"on {t.soc}, {t.latency.kind} ({us_text(t.latency.low)} to {us_text(t.latency.high)})"))
     if report.speed:
-        shown.append((ms_text(report.speed.median_ms), f"median latency, {plural(report.speed.threads, 'thread')}"))
+        shown.append(
+            (
+                ms_text(report.speed.median_ms),
+                f"median latency here, {plural(report.speed.threads, 'thread')}{', measured' if report.twins else ''}",
+            )
+        )
         if report.speed.peak_gflops_per_s:
             shown.append((f"{report.speed.percent_of_peak:.0f} %", "of this machine's measured peak"))
     if report.numerics:

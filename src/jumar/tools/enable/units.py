@@ -22,12 +22,12 @@ def nbytes_text(nbytes: float) -> str:
 
 
 def count_text(count: float) -> str:
-    """A count with k, M or G.
+    """A count with k, M, G, T or P.
 
-    >>> count_text(950), count_text(25557032)
-    ('950', '25.6 M')
+    >>> count_text(950), count_text(25557032), count_text(2.4e14)
+    ('950', '25.6 M', '240 T')
     """
-    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+    for limit, unit in ((1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(count) >= limit:
             return f"{count / limit:.3g}{unit}"
     return f"{count:g}"

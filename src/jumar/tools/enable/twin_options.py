@@ -1,0 +1,72 @@
+"""The options of `jumar enable` that speak of NPUs: `--soc`, `--compare`, `--precision` and their like, and what contradicts what.
+
+In: options as typed.  Out: `TwinRequest`; completions for the shell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from jumar.base import ToolError
+from jumar.compiler import PRECISION_MODES, PRECISION_SYNONYMS, TwinOptions, check_precision, parse_precision, read_switches
+from jumar.device.npu import chips, find_chip
+from jumar.tools.enable.twin import TwinRequest
+
+
+def parse_twin(
+    socs: tuple[str, ...],
+    compare: str,
+    precision: str | None,
+    mixlist: Path | None,
+    mode: str | None,
+    strict: bool,
+    fusion_switch: Path | None,
+    numerics: bool,
+    twin_only: bool,
+) -> TwinRequest | None:
+    """What is asked of the twin; None without --soc, and then no other option of it may be given."""
+    if not socs:
+        given = {
+            "--compare": compare, "--precision": precision, "--mixlist": mixlist, "--mode": mode, "--strict": strict, "--fusion-switch": fusion_switch,
+            "--numerics": numerics, "--twin-only": twin_only,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value:
+                shown = name if value is True else f"{name} {value}"
+                hint = "for example --soc Ascend910B4; `jumar soc list` lists the chips"
+                raise ToolError(f"enable: {shown} must come with --soc, got it alone", hint=hint, code="twin-options")
+        return None
+    names = [*socs, *(n for n in compare.split(",") if n.strip())]
+    found = list({chip.name: chip for chip in map(find_chip, names)}.values())
+    options = TwinOptions()
+    options = replace(options, strict=strict, mode=mode or options.mode)
+    if precision or mixlist:
+        said = precision or "allow_mix_precision"  # a list of operators means mixed precision
+        options = replace(options, precision=parse_precision(f"{said},mixlist={mixlist}" if mixlist else said))
+        for chip in found:
+            check_precision(options.precision, chip)
+    if fusion_switch:
+        options = replace(options, switches=read_switches(fusion_switch))
+    return TwinRequest(tuple(found), options, twin_only, numerics)
+
+
+def complete_soc(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Chips whose name, with or without `Ascend`, goes on as typed."""
+    typed = incomplete.lower()
+    found = [(c, n) for c in chips() for n in (c.name, c.name.removeprefix("Ascend")) if n.lower().startswith(typed)]
+    return [CompletionItem(n, help=c.title) for c, n in found]
+
+
+def complete_precision(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Modes of ATC's and MindSpore's."""
+    return [CompletionItem(name) for name in (*PRECISION_MODES, *PRECISION_SYNONYMS) if name.startswith(incomplete)]
+
+
+def complete_socs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The last name of a list with commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{item.value}", help=item.help) for item in complete_soc(ctx, param, last)]

@@ -1,0 +1,105 @@
+"""Variants of a graph: what is changed, and that what must stay stays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jumar.base import TensorType, f32, i32, i64
+from jumar.compiler.variants import batch_of, narrow_integers, padded, quantized, with_attention, with_batch
+from jumar.ir import Graph, Node, constant, interpret, param
+from jumar.operators import (
+    Add,
+    Attention,
+    Broadcast,
+    Cast,
+    Concat,
+    Conv,
+    Dequantize,
+    Gather,
+    MatMul,
+    ReduceMean,
+    Relu,
+    Reshape,
+    Softmax,
+    Transpose,
+)
+
+
+def weights(*shape: int) -> Node:
+    return constant(np.random.default_rng(sum(shape)).standard_normal(shape, dtype=np.float32))
+
+
+def block(batch: int) -> Graph:
+    """A small vision transformer's start: patches, a class token, heads, back, a mean."""
+    x = param("x", TensorType((batch, 3, 8, 8), f32))
+    y = Conv((4, 4), (0, 0), (0, 0), (1, 1))(x, weights(6, 3, 4, 4))
+    y = Transpose((0, 2, 1))(Reshape((batch, 6, 4))(y))
+    token = Broadcast((batch, 1, 6))(weights(1, 1, 6))
+    y = Concat(1)(token, y)
+    rows = Reshape((batch * 5, 6))(y)
+    y = Reshape((batch, 5, 6))(MatMul()(rows, weights(6, 6)))
+    heads = Transpose((0, 2, 1, 3))(Reshape((batch, 5, 2, 3))(y))
+    y = Reshape((batch, 5, 6))(Transpose((0, 2, 1, 3))(heads))
+    return Graph("block", (x,), (ReduceMean((1,))(y),), ("y",))
+
+
+def test_a_batch_is_followed_through_reshapes_and_tokens() -> None:
+    for before, after in ((1, 4), (2, 6)):
+        graph = block(before)
+        found = with_batch(graph, after)
+        assert found is not None
+        assert batch_of(graph) == before
+        assert batch_of(found) == after
+        assert found.outputs[0].shape == (after, *graph.outputs[0].shape[1:])
+        x = np.random.default_rng(1).standard_normal((after, 3, 8, 8), dtype=np.float32)
+        whole = interpret(found, [x])[0]
+        parts = [interpret(graph, [x[i : i + before]])[0] for i in range(0, after, before)]
+        np.testing.assert_allclose(whole, np.concatenate(parts), rtol=1e-5)
+
+
+def test_examples_that_are_mixed_have_no_other_batch() -> None:
+    x = param("x", TensorType((2, 3), f32))
+    assert with_batch(Graph("mixed", (x,), (ReduceMean((0,))(x),)), 8) is None
+    assert with_batch(Graph("same", (x,), (Relu()(x),)), 2) is None
+
+
+def test_integers_of_64_bits_become_narrow() -> None:
+    table, at = weights(5, 3), param("at", TensorType((2,), i64))
+    graph = Graph("lookup", (at,), (Gather(0)(table, Add()(at, constant(np.int64(1)))),))
+    found = narrow_integers(graph)
+    assert found is not None
+    assert found.params[0].type.dtype is i32
+    assert not any(n.dtype is i64 for n in found.nodes)
+    np.testing.assert_array_equal(interpret(found, [np.array([0, 3], np.int32)])[0], interpret(graph, [np.array([0, 3])])[0])
+    assert narrow_integers(Graph("floats", (), (Cast(f32)(weights(2)),))) is None
+
+
+def test_explicit_attention_becomes_one_operator() -> None:
+    q, k, v = (param(n, TensorType((1, 2, 4, 8), f32)) for n in "qkv")
+    scores = Softmax(3)(MatMul()(q, Transpose((0, 1, 3, 2))(k)))
+    found = with_attention(Graph("attention", (q, k, v), (MatMul()(scores, v),)))
+    assert found is not None
+    assert any(isinstance(n.op, Attention) for n in found.nodes)
+
+
+def test_products_go_through_codes() -> None:
+    x = param("x", TensorType((2, 8), f32))
+    found = quantized(Graph("mlp", (x,), (Relu()(MatMul()(x, weights(8, 4))),)))
+    assert found is not None
+    product = next(n for n in found.nodes if isinstance(n.op, MatMul))
+    assert all(isinstance(i.op, Dequantize) for i in product.inputs)
+    assert quantized(Graph("none", (x,), (Relu()(x),))) is None
+
+
+def test_inner_sizes_are_padded_and_outputs_stay() -> None:
+    x = param("x", TensorType((1, 3, 6, 6), f32))
+    plain = {"strides": (1, 1), "pads_low": (1, 1), "pads_high": (1, 1), "dilations": (1, 1)}
+    y = Relu()(Conv(**plain)(x, weights(10, 3, 3, 3), weights(10)))
+    graph = Graph("net", (x,), (Conv(**plain)(y, weights(5, 10, 3, 3)),))
+    found = padded(graph, 16)
+    assert found is not None
+    changed, sizes = found
+    assert [(a, b) for _, a, b in sizes] == [(10, 16)]
+    assert changed.outputs[0].type == graph.outputs[0].type
+    values = [np.random.default_rng(0).standard_normal((1, 3, 6, 6), dtype=np.float32)]
+    np.testing.assert_allclose(interpret(changed, values)[0], interpret(graph, values)[0], rtol=1e-4, atol=1e-4)
