@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 from tests.compiler.graphs import transformer
 from tests.compiler.npu import conv, image, zoo
+from tests.compiler.test_training import step
+from tests.compiler.test_training import transformer as transformer_model
 
-from jumar.base import CompileError, Loc, f32
+from jumar.base import CompileError, Loc, TensorType, f32, i32
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, WORKSPACE, chip_pad_nbytes, device_memory, reserve, workspace_nbytes
+from jumar.compiler.forecast import TwinOptions, forecast
+from jumar.compiler.memory_trace import peak_nbytes, trace_of
 from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.fuse_npu import fuse_npu
+from jumar.compiler.passes.precision import Precision
 from jumar.compiler.passes.select import select
 from jumar.compiler.tasks import launches
 from jumar.compiler.train_memory import Training
@@ -32,6 +37,10 @@ class Kernel:
     @property
     def slots(self):
         return (0,) * len(self.reads)
+
+    @property
+    def writes(self):
+        return self.nodes or (constant(np.float32(0)),)
 
 
 def chain(lengths, place=""):
@@ -192,3 +201,15 @@ def test_a_network_fits_with_less_than_it_would_without_sharing(name):
     eager = device_memory(row, graph, chip, mode="pynative", framework="torch_npu")
     assert found.needed_nbytes < eager.needed_nbytes < 2 * found.needed_nbytes
     assert sum(f.active_nbytes for f in eager.history.figures) > 0
+
+
+def test_a_training_step_writes_over_its_parameters_and_holds_them_once():
+    """The step of test_training.py through every stage of the twin: weights and moments stand, their new values take nothing."""
+    graph = step(transformer_model, param("x", TensorType((3, 40), i32)), "adam")
+    found = forecast(graph, CHIP, TwinOptions(training=True, framework="mindspore", precision=Precision("must_keep_origin_dtype"))).memory
+    kept = sum(graph.params[p].type.nbytes for _, p in graph.updates)
+    assert {p.name: p.nbytes for p in found.parts}["weights and state"] == kept
+    assert sum(h.nbytes for h in found.at_peak) <= found.bound_nbytes
+    whole = trace_of(graph).trace
+    assert found.bound_nbytes < 1.5 * peak_nbytes(whole)
+    assert found.live_nbytes[-1] < kept, "at the end only what is no update is new"

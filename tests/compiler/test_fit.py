@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.compiler.npu import zoo
 
+from jumar.base import CompileError
 from jumar.compiler.device_memory import training_memory
 from jumar.compiler.fit import at_batch, batch_of, fit
+from jumar.compiler.forecast import TwinOptions, forecast
 from jumar.compiler.memory_trace import peak_nbytes, trace_of
+from jumar.compiler.passes.precision import Precision
 from jumar.compiler.train_memory import Training, both_halves
 from jumar.device.npu.chip import find_chip
 from jumar.ir import Graph, constant, f32t, interpret, param
@@ -67,7 +71,7 @@ def test_other_batches_are_counted_as_if_they_had_been_built(training):
     from jumar.compiler.fit import _Scaled, _Search
 
     scaled = _Scaled.of(attention(4, 128, 256), 4, None, None, None, [])
-    search = _Search(scaled, CHIP, "mindspore", 200 << 20, 1.0)
+    search = _Search(scaled, CHIP, "mindspore", 200 << 20)
     for batch in (1, 4, 9, 64):
         exact = training_memory(both_halves(attention(batch, 128, 256)), CHIP, training)
         assert search.needed(training, batch) == pytest.approx(exact.needed_nbytes, rel=0.03)
@@ -138,3 +142,21 @@ def test_the_batch_can_be_built_by_the_caller():
 
 def test_options_change_one_thing_at_a_time():
     assert replace(Training(), amp="O2") != Training()
+
+
+def test_a_forecasts_memory_is_the_measure_where_it_is_given():
+    """What the kernels take, with their formats, and in proportion to it at other batches."""
+    graph = zoo("resnet50", 2)
+    found = forecast(graph, CHIP, TwinOptions(precision=Precision("must_keep_origin_dtype")))
+    verdict = fit(found.graph, CHIP, framework="acl", memory=found.memory)
+    assert verdict.needed_nbytes == found.memory.needed_nbytes and verdict.batch == 2
+    other = forecast(zoo("resnet50", 64), CHIP, TwinOptions(precision=Precision("must_keep_origin_dtype"))).memory
+    each = (other.needed_nbytes - found.memory.needed_nbytes) / 62
+    expected = (verdict.usable_nbytes - found.memory.needed_nbytes) / each + 2
+    assert verdict.largest_batch == pytest.approx(expected, rel=0.1)
+
+
+def test_what_cannot_be_trained_says_so():
+    x = param("x", f32t(6, 4))
+    with pytest.raises(CompileError, match="must have weights"):
+        fit(Graph("g", (x,), (Relu()(x),)), CHIP, Training())

@@ -4,7 +4,9 @@ from jumar.compiler.advice import BATCH_COMMAND, Advice, advise, prepared_graph
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.autodiff import gradients
 from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, finish, optimize
+from jumar.compiler.device_memory import DeviceMemory, device_memory
 from jumar.compiler.device_numerics import Candidate, Findings, NodeNumerics, OutputNumerics, device_numerics, run_precision
+from jumar.compiler.fit import Verdict, Way, fit
 from jumar.compiler.forecast import Forecast, TwinOptions, forecast
 from jumar.compiler.host import host_function
 from jumar.compiler.lower import Choice, Lowering, Work, lower
@@ -16,6 +18,7 @@ from jumar.compiler.passes.switches import read_switches
 from jumar.compiler.plan import Life, Plan, plan
 from jumar.compiler.save import Saver, load_constants, load_graph
 from jumar.compiler.stages import STAGES, Pass, Stage, stages
+from jumar.compiler.train_memory import Training
 from jumar.compiler.variants import batch_of
 
 __all__ = [
@@ -24,4 +27,5 @@ __all__ = [
     "Saver", "Stage", "TwinOptions", "Work", "advise", "assemble", "batch_of", "check_precision", "compile", "device_numerics", "finish", "forecast",
     "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "parse_precision", "plan", "prepared_graph", "read_switches",
     "run_precision", "stages",
+    "DeviceMemory", "Training", "Verdict", "Way", "device_memory", "fit",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ Each part says what it stands on: `planned` from the graph, `documented` by the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from jumar.base import CompileError, nearest
@@ -18,7 +18,7 @@ from jumar.compiler.memory_trace import Trace, Value, Work, for_memory, live_nby
 from jumar.compiler.plan import Plan, plan
 from jumar.compiler.train_memory import BothHalves, Training, both_halves, standing, training_trace
 from jumar.device.npu import MIB, Chip, Event, History, Task, events_of, pool_rules, replay, size_text
-from jumar.ir import Constant, Graph, Node
+from jumar.ir import Constant, Get, Graph, Node
 
 MODES = ("graph", "pynative")
 HCCL_BUFFER_NBYTES = 200 * MIB  # HCCL_BUFFSIZE; a communicator takes one to send and one to receive
@@ -37,6 +37,8 @@ class Launched(Protocol):
     def reads(self) -> tuple[int | None, ...]: ...
     @property
     def slots(self) -> tuple[int, ...]: ...
+    @property
+    def writes(self) -> tuple[Node, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -323,12 +325,14 @@ def chip_pad_nbytes(chip: Chip) -> int:
 
 
 def trace_of_launches(launches: Sequence[Launched], graph: Graph, chip: Chip) -> Trace:
-    """The trace of launches, each with the memory that its kernel asks for while it runs."""
+    """The trace of launches, each with the memory that its kernel asks for while it runs.
+
+    What replaces a parameter is written over it, so it takes nothing, where no later launch reads the old value.
+    """
     values: list[Value] = []
     works: list[Work] = []
     made: list[tuple[int, ...]] = []
-    home: dict[Node, int] = {}
-    for at, launch in enumerate(launches):
+    for launch in launches:
         task = launch.task
         label = task.label or task.kind
         writes = []
@@ -344,14 +348,35 @@ def trace_of_launches(launches: Sequence[Launched], graph: Graph, chip: Chip) ->
             writes.append(len(values) - 1)
         reads = tuple(made[r][slot] for r, slot in zip(launch.reads, launch.slots, strict=True) if r is not None and r >= 0)
         works.append(Work(tuple(dict.fromkeys(reads)), tuple(writes), (), task.kind, task.place))
-        home.update(dict.fromkeys(launch.nodes, at))
-    wanted: set[int] = set()
+    holders = _holders(launches, made, graph)
+    last = {-1 - r: at for at, launch in enumerate(launches) for r in launch.reads if r is not None and r < 0}
+    for o, p in graph.updates:
+        at, v = holders.get(graph.outputs[o], (-1, -1))
+        if v >= 0 and last.get(p, -1) <= at:
+            values[v] = replace(values[v], nbytes=0, kind="update")
+    return Trace(tuple(values), tuple(works), frozenset(v for _, v in holders.values()))
+
+
+def _holders(launches: Sequence[Launched], made: Sequence[tuple[int, ...]], graph: Graph) -> dict[Node, tuple[int, int]]:
+    """The launch and the value that hold each output of the graph: its maker's, or those of the conversion behind it that nobody reads."""
+    read = {(r, slot) for launch in launches for r, slot in zip(launch.reads, launch.slots, strict=True)}
+    held: dict[tuple[Node, int], tuple[int, int]] = {}
+    for at, launch in enumerate(launches):
+        count: dict[Node, int] = {}
+        for slot, node in enumerate(launch.writes):
+            index = count.get(node, 0)
+            count[node] = index + 1
+            if launch.nodes or (at, slot) not in read:
+                held[node, index] = (at, made[at][slot])
+    found = {}
     for output in graph.outputs:
-        while output not in home and output.inputs:
-            output = output.inputs[0]  # a view, or one of several results
-        if output in home:
-            wanted.update(made[home[output]])
-    return Trace(tuple(values), tuple(works), frozenset(wanted))
+        node, index = output, 0
+        while (node, index) not in held and node.inputs:
+            index = node.op.index if isinstance(node.op, Get) else index
+            node = node.inputs[0]  # a view, or one of several results
+        if (node, index) in held:
+            found[output] = held[node, index]
+    return found
 
 
 def _standing_parts(launches: Sequence[Launched], graph: Graph, weights: Sequence[Node]) -> tuple[Part, ...]:

@@ -84,11 +84,13 @@ def fit(
     framework: str = "mindspore",
     buffer_nbytes: int = HCCL_BUFFER_NBYTES,
     build: Callable[[int], Graph] | None = None,
+    memory: DeviceMemory | None = None,
 ) -> Verdict:
     """The verdict on a graph and a chip.   batch: samples of the graph, else the first dimension that most of its inputs share.
 
     weights: parameters that are trained, else constants of floats.   build: makes the graph for another batch, where the caller can (then `weights` and
-    `custom` are those of the first graph and are found again by their labels and order).
+    `custom` are those of the first graph and are found again by their labels and order).   memory: what a forecast found for this graph and batch in
+    graph mode, with its kernels and formats: it is what counts then, and other batches are in proportion to it.
     """
     samples = batch or batch_of(graph, weights or ())
     notes: list[str] = []
@@ -96,14 +98,15 @@ def fit(
     have = training or None
     groups = have.communicators if have else 0
     _, usable = reserve(chip, framework, groups, buffer_nbytes)
-    if have is None:
+    search = _Search(scaled, chip, framework, buffer_nbytes)
+    if have is not None:
+        halves = scaled.halves or both_halves(graph, weights, custom)  # the second raises, and says what cannot be trained
+        memory = training_memory(halves, chip, have, framework=framework, buffer_nbytes=buffer_nbytes)
+    elif memory is None:
         memory = device_memory((), graph, chip, framework=framework, buffer_nbytes=buffer_nbytes, weights=weights)
-    else:
-        assert scaled.halves is not None, "a graph that is trained has both halves"
-        memory = training_memory(scaled.halves, chip, have, framework=framework, buffer_nbytes=buffer_nbytes)
+    search.measure(have, samples, memory)
     needed = memory.needed_nbytes
     fits = needed <= usable
-    search = _Search(scaled, chip, framework, buffer_nbytes, memory.plan.ratio if memory.plan is not None else 1.0)
     largest = search.largest_batch(have)
     ways = () if fits else search.ways(have, samples)
     return Verdict(chip.name, fits, samples, needed, usable, largest, ways, memory, tuple(notes))
@@ -278,15 +281,25 @@ def _halves(graph: Graph, weights: Sequence[Node] | None, custom: Mapping[Node, 
 
 
 class _Search:
-    """Bytes of options and batches.   ratio: what the plan of the first trace takes over its bound, which the others are given, too."""
+    """Bytes of options and batches.
 
-    def __init__(self, scaled: _Scaled, chip: Chip, framework: str, buffer_nbytes: int, ratio: float) -> None:
-        self.scaled, self.chip, self.framework, self.buffer_nbytes, self.ratio = scaled, chip, framework, buffer_nbytes, ratio
+    ratio, beside: what was planned for the first batch over the peak of its trace, and bytes more that stand; other batches are given both, too.
+    """
+
+    def __init__(self, scaled: _Scaled, chip: Chip, framework: str, buffer_nbytes: int) -> None:
+        self.scaled, self.chip, self.framework, self.buffer_nbytes = scaled, chip, framework, buffer_nbytes
+        self.ratio, self.beside = 1.0, 0
         self.grown: dict[Training | None, _Growth] = {}
+
+    def measure(self, training: Training | None, samples: int, memory: DeviceMemory) -> None:
+        """Takes what was planned as the measure."""
+        peak = self._growth(training).peak_nbytes(samples)
+        self.ratio = memory.arena_nbytes / peak if peak else 1.0
+        self.beside = memory.needed_nbytes - memory.arena_nbytes - self._fixed(training, samples)
 
     def needed(self, training: Training | None, batch: int) -> int:
         """Bytes that a batch needs: what stands, and the peak of the values as the plan would make it."""
-        return self._fixed(training, batch) + int(self._growth(training).peak_nbytes(batch) * self.ratio)
+        return self._fixed(training, batch) + self.beside + int(self._growth(training).peak_nbytes(batch) * self.ratio)
 
     def _growth(self, training: Training | None) -> _Growth:
         alike = training and replace(training, optimizer="sgd", accumulate=min(training.accumulate, 2), data=min(training.data, 2), shard=0)
