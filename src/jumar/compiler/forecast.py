@@ -69,7 +69,7 @@ def forecast(graph: Graph, chip: Chip, options: TwinOptions | None = None) -> Fo
         typed, casts = set_precision(prepared, chip, options.precision)
         selection = select(typed, chip, strict=options.strict, inference=not options.training)
         eager = options.mode == "eager"
-        formats = assign_formats(selection, chip, inference=not options.training, switches=options.switches)
+        formats = assign_formats(selection, chip, inference=not options.training, eager=eager, switches=options.switches)
         fusion = fuse_npu(selection, formats, chip, options.switches, eager=eager)
         found = launches(selection, formats, fusion, chip)
         predictions = predict_all(found, chip)

@@ -147,7 +147,7 @@ class Row:
             for i, t in enumerate(node.type if isinstance(node.type, tuple) else (node.type,)):
                 format = self.formats.of[node] if i == 0 or t.rank == node.type[0].rank else ND
                 slot = len(outputs)
-                outputs.append(_stored(t, format, node in self.images))
+                outputs.append(_stored(_stored_type(node, self.formats) if node in self.formats.half else t, format, node in self.images))
                 held.append(node)
                 if i == 0:
                     self.made[node, self.formats.of[node]] = Made(len(self.row), slot)
@@ -191,8 +191,8 @@ class Row:
         """What the operator says, what a matrix product takes in of transposes, and what follows it."""
         attrs = dict(self.selection.choices[group.root].attrs)
         if isinstance(group.root.op, MatMul):
-            a, b = group.root.inputs
-            attrs["transpose_a"], attrs["transpose_b"] = a in self.formats.turned, b in self.formats.turned
+            turned = self.formats.turned | self.formats.half
+            attrs["transpose_a"], attrs["transpose_b"] = (i in turned for i in group.root.inputs)
         if group.rule:
             attrs["rule"] = group.rule
         turn = next((n for n in group.nodes if isinstance(n.op, Transpose) and group.kind == "ConfusionTransposeD"), None)
@@ -262,6 +262,8 @@ def _stored_type(value: Node, formats: Formats) -> TensorType:
     while value in formats.turned:
         value = value.inputs[0]
     type_: TensorType = value.type
+    if value in formats.half:
+        type_ = type_.with_shape((*type_.shape[:-2], type_.shape[-1], type_.shape[-2]))
     return type_
 
 

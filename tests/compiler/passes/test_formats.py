@@ -120,14 +120,22 @@ def attention(rows: int):
     return Reshape((1, rows, 64))(Transpose((0, 2, 1, 3))(MatMul()(scores, heads[2])))
 
 
-def test_attention_of_whole_blocks_stays_in_fractals() -> None:
-    assert steps(formats_of("310P3", attention(128))) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
+@pytest.mark.parametrize("chip", ["310P3", "910A"])
+def test_attention_of_whole_blocks_stays_in_fractals(chip) -> None:
+    assert steps(formats_of(chip, attention(128))) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
 
 
-def test_attention_of_197_rows_is_converted_again_and_again_and_names_208() -> None:
+def test_attention_of_197_rows_leaves_fractals_for_the_softmax_and_names_208() -> None:
     formats = formats_of("310P3", attention(197))
-    assert len(formats.launched) > 8
-    assert any("197 -> 208" in c.avoid for c in formats.launched)
+    assert steps(formats) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)] * 2
+    assert formats.launched[1].why == "softmax along rows of [1, 4, 197, 197] would add padding up"
+    assert formats.launched[1].avoid == "pad to multiples of 16: 197 -> 208"
+    assert len(formats_of("910A", attention(197)).launched) > 8
+
+
+def test_operators_one_by_one_get_and_give_plain_memory() -> None:
+    formats = formats_of("910B4", conv(Relu()(conv(image(3), 32)), 64), eager=True)
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND)] * 2
 
 
 def test_transpose_that_a_matrix_product_takes_in_is_no_conversion() -> None:

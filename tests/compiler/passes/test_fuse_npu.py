@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.compiler.npu import conv, image, weights, zoo
 
-from jumar.base import TensorType, f16, f32
+from jumar.base import OpError, TensorType, f16, f32
 from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.fuse_npu import fuse_npu
-from jumar.compiler.passes.fusion_rules import described
+from jumar.compiler.passes.fusion_rules import described, head_of
 from jumar.compiler.passes.select import select
 from jumar.compiler.passes.switches import ALL_ON, parse_switches, rule_names
+from jumar.compiler.tasks import launches
 from jumar.device.npu import find_chip
-from jumar.ir import Graph, param
+from jumar.ir import REGISTRY, Graph, apply, constant, param
 from jumar.operators import (
     Add,
     Cast,
@@ -153,19 +154,26 @@ def test_add_and_layer_norm_have_a_kernel_on_a_910b() -> None:
     assert "the last axis must be one of 320" in fused("310P3", narrow).missed[0].why
 
 
-def test_heads_are_turned_in_the_kernel_of_the_product() -> None:
-    y = Transpose((0, 2, 1, 3))(Reshape((1, 128, 4, 16))(MatMul()(matrix(1, 128, 64), weights(64, 64))))
-    fusion = fused("310P3", MatMul()(y, weights(16, 16)))
+def heads():
+    return Transpose((0, 2, 1, 3))(Reshape((1, 128, 4, 16))(MatMul()(matrix(1, 128, 64), weights(64, 64))))
+
+
+def test_heads_are_cut_in_the_kernel_of_the_product_on_a_910() -> None:
+    y = MatMul()(heads(), weights(16, 16))
+    fusion = fused("910A", y)
     assert ["matmul", "reshape", "transpose"] in names(fusion)
     assert fusion.effects["MatmulConfusiontransposeUbFusion"] == 1
-    off = fused("310P3", MatMul()(y, weights(16, 16)), switches="MatmulConfusiontransposeUbFusion:off")
-    assert ["reshape", "transpose"] in names(off)
+    assert ["reshape", "transpose"] in names(fused("910A", y, switches="MatmulConfusiontransposeUbFusion:off"))
+    assert ["reshape", "transpose"] not in names(fused("910A", y, switches="ReshapeTransposeFusionPass:off"))
 
 
-def test_reshape_and_transpose_are_two_when_their_rule_is_off() -> None:
-    y = Transpose((0, 2, 1, 3))(Reshape((1, 128, 4, 16))(MatMul()(matrix(1, 128, 64), weights(64, 64))))
-    off = fused("310P3", MatMul()(y, weights(16, 16)), switches="ReshapeTransposeFusionPass:off")
-    assert ["reshape", "transpose"] not in names(off)
+def test_heads_lie_in_fractals_as_they_are_on_a_310p() -> None:
+    rule = "TransdataTransposeTransdataBatchMatMulv2FusionPass"
+    fusion = fused("310P3", MatMul()(heads(), weights(16, 16)))
+    assert len(fusion.groups) == 2
+    assert fusion.effects[rule] == 1
+    off = fused("310P3", MatMul()(heads(), weights(16, 16)), switches=f"{rule}:off")
+    assert len(off.groups) == 2 and rule not in off.effects and off.effects["MatmulConfusiontransposeUbFusion"] == 1
 
 
 def test_clip_after_a_convolution_needs_whole_blocks_of_channels() -> None:
@@ -204,3 +212,33 @@ def test_every_kernel_is_in_one_group_and_in_order() -> None:
         nodes = [n for g in fusion.groups for n in g.nodes]
         assert len(nodes) == len(set(nodes))
     assert len(of_graph("310P3", graph).groups) == 56
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3_large", "unet"])
+def test_cube_of_a_910b_has_nothing_behind_it_but_a_bias_and_the_fixpipe(name) -> None:
+    groups = [g for g in of_graph("910B4", zoo(name)).groups if head_of(g.root)]
+    behind = {n.op.name for g in groups for n in g.nodes[1:]}
+    assert behind <= {"add", "relu", "leaky_relu", "prelu", "cast", "quantize", "dequantize"}
+    added = [n for g in groups for n in g.nodes if n.op.name == "add"]
+    assert all(n.inputs[1].array is not None for n in added)
+
+
+@pytest.mark.parametrize("chip", ["310P3", "910B4"])
+def test_every_operators_examples_become_kernels_in_an_order(chip) -> None:
+    soc = find_chip(chip)
+    count = 0
+    for name, cls in REGISTRY.items():
+        if name in ("param", "constant", "get", "fused", "batchwise"):
+            continue
+        for sample in cls.samples:
+            nodes = [param(f"x{i}", t) if isinstance(t, TensorType) else constant(t) for i, t in enumerate(sample.inputs)]
+            try:
+                node = apply(cls(**sample.attributes), *nodes)
+            except OpError:  # what depends on data stands in no graph
+                continue
+            selection = select(Graph("net", tuple(n for n in nodes if n.array is None), node.results), soc)
+            formats = assign_formats(selection, soc)
+            found = launches(selection, formats, fuse_npu(selection, formats, soc), soc)
+            assert all(r is None or r < i for i, x in enumerate(found) for r in x.reads)
+            count += 1
+    assert count > 400

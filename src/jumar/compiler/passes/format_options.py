@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jumar.base import DType, TensorType
+from jumar.compiler.passes.pairs import Pair, find_pairs, on_edges, pad_to, swaps, up
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import Switches
 from jumar.device.npu import (
@@ -30,7 +31,7 @@ from jumar.device.npu import (
     is_private,
     library,
 )
-from jumar.ir import Constant, Get, Graph, Node, Param
+from jumar.ir import Constant, Get, Node, Param
 from jumar.operators import (
     AvgPool,
     AvgPoolGrad,
@@ -94,15 +95,18 @@ class Offer:
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What the rules ask beside the node.   candidates: private formats that heavy nodes of the graph use; turned: transposes that matrix
-    products take in; paired: reshapes and transposes that are one kernel; variables: parameters that live on from step to step."""
+    """What the rules ask beside the node.   candidates: private formats that heavy nodes of the graph use, none where operators run one by one.
+
+    turned: transposes that matrix products take in; pairs: reshapes and transposes that CANN joins, each of the two by its node;
+    variables: parameters that live on from step to step.
+    """
 
     selection: Selection
     family: str
     split: bool
     candidates: tuple[str, ...] = ()
     turned: frozenset[Node] = frozenset()
-    paired: Mapping[Node, Node] = field(default_factory=dict)
+    pairs: Mapping[Node, Pair] = field(default_factory=dict)
     variables: frozenset[Node] = frozenset()
 
     def on_cube(self, node: Node) -> bool:
@@ -116,18 +120,17 @@ class Situation:
         return f"{format}:8" if self.split and dtype.bits == 32 and dtype.is_float and is_private(format) else format
 
 
-def situation(selection: Selection, chip: Chip, switches: Switches, *, inference: bool) -> Situation:
+def situation(selection: Selection, chip: Chip, switches: Switches, *, inference: bool, eager: bool) -> Situation:
     """What the rules need to know of a graph."""
     graph = selection.graph
     family = library.column(chip.family)
     first = Situation(selection, family, chip.split and family not in PLAIN_IMAGES)
     heavy = [offer for n in graph.nodes if (offer := _heavy(n, first)) is not None]
     candidates = dict.fromkeys(f for o in heavy for f in (*(o.options[0].inputs), o.options[0].output) if is_private(f))
-    fuses = switches.enabled("TransposeReshapeFusionPass"), switches.enabled("ReshapeTransposeFusionPass")
     updated = frozenset(graph.params[p] for _, p in graph.updates) if not inference and not chip.split else frozenset()
-    return Situation(
-        selection, family, first.split, tuple(candidates), turned_transposes(selection, first), _pairs(graph, first, *fuses), updated
-    )
+    turned = turned_transposes(selection, first)
+    pairs = find_pairs(graph, family, switches, first.launches, first.on_cube)
+    return Situation(selection, family, first.split, () if eager else tuple(candidates), turned, pairs, updated)
 
 
 def offer(node: Node, at: Situation) -> Offer:
@@ -209,7 +212,7 @@ def _passes_on(node: Node, at: Situation) -> Follow | None:
     """How a node that is a view, or is taken in by a neighbour, passes a private format on."""
     if node in at.turned:
         return lambda n, f, _: Option((f,), f) if base_format(f) == FRACTAL_NZ else _plain_only(n, at)
-    if node in at.paired:
+    if node in at.pairs:
         return _one_kernel
     if isinstance(node.op, Get):
         return _result
@@ -224,21 +227,11 @@ def _result(node: Node, format: str, at: Situation) -> Option | Refusal:
 
 
 def _one_kernel(node: Node, format: str, at: Situation) -> Option | Refusal:
-    """A reshape and a transpose that CANN makes one ConfusionTransposeD: it takes fractals where both ends lie on their edges."""
+    """A reshape and a transpose that are one kernel in fractals, or none."""
     if base_format(format) != FRACTAL_NZ:
         return _plain_only(node, at)
-    first, last = _ends(node, at.paired[node])
-    unfit = [shape for shape in (first.shape, last.shape) if not _on_edges(shape, first.dtype)]
-    if unfit:
-        what = f"a reshape and a transpose in fractals need both last dimensions to be multiples of {BLOCK_ROWS}, got {list(unfit[0])}"
-        return Refusal(what, _pad_to(unfit[0]))
-    return Option((format,), format)
-
-
-def _ends(node: Node, other: Node) -> tuple[Node, Node]:
-    """What a pair reads and what it gives."""
-    first, last = (node, other) if other.inputs and other.inputs[0] is node else (other, node)
-    return first.inputs[0], last
+    why = at.pairs[node].why
+    return Refusal(why, at.pairs[node].avoid) if why else Option((format,), format)
 
 
 @follows(Reshape)
@@ -360,27 +353,7 @@ def turned_transposes(selection: Selection, at: Situation) -> frozenset[Node]:
         users = graph.users[node]
         return bool(users) and node not in outputs and all(isinstance(u.op, MatMul) and at.on_cube(u) for u in users)
 
-    return frozenset(n for n in graph.nodes if isinstance(n.op, Transpose) and _swaps(n.op.perm) and taken(n))
-
-
-def _swaps(perm: Sequence[int]) -> bool:
-    rank = len(perm)
-    return rank >= 2 and tuple(perm) == (*range(rank - 2), rank - 1, rank - 2)
-
-
-def _pairs(graph: Graph, at: Situation, transpose_first: bool, reshape_first: bool) -> dict[Node, Node]:
-    """Reshapes with the transposes before or after them that CANN makes one kernel, each way."""
-    found: dict[Node, Node] = {}
-    for node in graph.nodes:
-        (x,) = node.inputs if len(node.inputs) == 1 else (None,)
-        if x is None or x in found or len(graph.users[x]) != 1 or x in graph.outputs:
-            continue
-        match x.op, node.op:
-            case Reshape(), Transpose() if reshape_first and at.launches(node):
-                found[x], found[node] = node, x
-            case Transpose(), Reshape() if transpose_first and at.launches(x):
-                found[x], found[node] = node, x
-    return found
+    return frozenset(n for n in graph.nodes if isinstance(n.op, Transpose) and swaps(n.op.perm) and taken(n))
 
 
 def _operand(value: Node, node: Node, format: str) -> str | Refusal:
@@ -403,6 +376,8 @@ def _operand(value: Node, node: Node, format: str) -> str | Refusal:
             return format
         if shape[-2] == 1 and shape[-1] == result.dims[-1] and shape[-1] % block == 0:
             return ND  # a row on its own lies alike in both
+        if _on_edges(result.dims, result.dtype) and not _on_edges(shape, value.dtype):
+            return ND  # kernels of two operands read a small one beside fractals
         what = f"{node.op.name} broadcasts {list(value.shape)} over fractals of {list(result.dims)}"
         return Refusal(what, f"make rows a multiple of {BLOCK_ROWS}, or the operand as large as the result")
     if value.shape == result.dims:
@@ -418,12 +393,12 @@ def _along(node: Node, format: str, axis: int, at: Situation) -> Option | Refusa
         if x.shape[1] % channel_block(x.dtype, format) == 0:
             return Option((format,), format)
         what = f"{node.op.name} along {x.shape[1]} channels would add padding up"
-        return Refusal(what, f"make the channels a multiple of {BLOCK_ROWS}: {_up(x.shape[1])}")
+        return Refusal(what, f"make the channels a multiple of {BLOCK_ROWS}: {up(x.shape[1])}")
     if name == FRACTAL_NZ and x.rank >= 2 and axis == x.rank - 1:
         if _on_edges(x.shape, x.dtype):
             return Option((format,), format)
         what = f"{node.op.name} along rows of {list(x.shape)} would add padding up"
-        return Refusal(what, _pad_to(x.shape))
+        return Refusal(what, pad_to(x.shape))
     return Refusal(f"{node.op.name} along axis {axis} reads rows of plain memory", "")
 
 
@@ -441,7 +416,7 @@ def _cut_along(node: Node, format: str, axis: int, sizes: Iterable[int], verb: s
     if not unfit:
         return option
     what = f"{node.op.name} {verb} {unfit[0]} along axis {axis}, and blocks are of {unit}"
-    return Refusal(what, f"make it a multiple of {unit}: {_up(unfit[0], unit)}")
+    return Refusal(what, f"make it a multiple of {unit}: {up(unfit[0], unit)}")
 
 
 def _has_shape_for(node: Node, format: str) -> bool:
@@ -453,7 +428,7 @@ def _has_shape_for(node: Node, format: str) -> bool:
 
 
 def _on_edges(shape: Sequence[int], dtype: DType) -> bool:
-    return len(shape) >= 2 and shape[-1] % channel_block(dtype) == 0 and shape[-2] % BLOCK_ROWS == 0
+    return on_edges(shape, channel_block(dtype))
 
 
 def _plain_only(node: Node, at: Situation) -> Refusal:
@@ -469,13 +444,3 @@ AVOID: Mapping[type, str] = {
 
 def _dims(shape: Sequence[int]) -> str:
     return ", ".join(map(str, shape))
-
-
-def _up(size: int, unit: int = BLOCK_ROWS) -> int:
-    return -(-size // unit) * unit
-
-
-def _pad_to(shape: Sequence[int]) -> str:
-    """What to pad, in the user's numbers."""
-    wanted = [f"{d} -> {_up(d)}" for d in shape[-2:] if d % BLOCK_ROWS]
-    return f"pad to multiples of {BLOCK_ROWS}: {', '.join(wanted)}" if wanted else ""

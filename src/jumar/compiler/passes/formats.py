@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 
 from jumar.base import TensorType, event
 from jumar.compiler.passes.format_options import FILTER_READERS, Offer, Option, Situation, offer, situation
+from jumar.compiler.passes.pairs import Pair
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import ALL_ON, Switches
 from jumar.device.npu import NC1HWC0, ND, Chip, base_format, is_private, stored_nbytes
 from jumar.ir import Constant, Get, Node, Param
-from jumar.operators import Elementwise
+from jumar.operators import Elementwise, Transpose
 
 LAUNCH_NBYTES = 1 << 20  # what a kernel that moves nothing costs, as bytes that memory would have moved meanwhile
 MAX_SWEEPS = 12
@@ -46,7 +47,8 @@ class Conversion:
 class Formats:
     """of: format of each result; wants: format in which a node reads input i; outputs: of each of the graph's outputs.
 
-    turned: transposes that matrix products take in; paired: reshape and transpose that are one kernel, each way.
+    turned: transposes that matrix products take in whole, half: those of which they take in the exchange of the last two dimensions.
+    pairs: reshapes and transposes that are joined, by each of the two.
     """
 
     of: Mapping[Node, str]
@@ -54,7 +56,13 @@ class Formats:
     conversions: tuple[Conversion, ...]
     outputs: tuple[str, ...] = ()
     turned: frozenset[Node] = frozenset()
-    paired: Mapping[Node, Node] = field(default_factory=dict)
+    half: frozenset[Node] = frozenset()
+    pairs: Mapping[Node, Pair] = field(default_factory=dict)
+
+    @property
+    def silent(self) -> frozenset[Node]:
+        """Transposes that launch nothing."""
+        return self.turned | {n for n, pair in self.pairs.items() if pair.left_out and isinstance(n.op, Transpose)}
 
     @property
     def launched(self) -> tuple[Conversion, ...]:
@@ -68,14 +76,20 @@ class Formats:
 
 
 def assign_formats(
-    selection: Selection, chip: Chip, *, inference: bool = True, weights: Iterable[Node] = (), switches: Switches = ALL_ON
+    selection: Selection,
+    chip: Chip,
+    *,
+    inference: bool = True,
+    eager: bool = False,
+    weights: Iterable[Node] = (),
+    switches: Switches = ALL_ON,
 ) -> Formats:
     """The formats that cost the fewest bytes moved.
 
     inference: constants are converted when the model is loaded; otherwise the parameters that a step updates may lie in a format of the device.
-    weights: parameters of the graph that are as constant as constants.
+    eager: operators run one by one, so that each gets and gives plain memory.  weights: parameters of the graph that are as constant as constants.
     """
-    at = situation(selection, chip, switches, inference=inference)
+    at = situation(selection, chip, switches, inference=inference, eager=eager)
     search = Search(selection, at, frozenset(weights))
     search.run()
     formats = search.result()
@@ -188,7 +202,9 @@ class Search:
         wants = {(n, i): f for n in nodes for i, f in enumerate(self.chosen[n].inputs)}
         conversions = tuple(c for n in nodes for c in self._conversions(n))
         outputs = tuple(self._leaving(i) for i in range(len(self.graph.outputs)))
-        return Formats(of, wants, conversions, outputs, self.at.turned, self.at.paired)
+        joined = {n: pair for n, pair in self.at.pairs.items() if is_private(of[n])}
+        half = frozenset(n for n, pair in joined.items() if pair.turned and isinstance(n.op, Transpose))
+        return Formats(of, wants, conversions, outputs, self.at.turned, half, joined)
 
     def _conversions(self, value: Node) -> Iterable[Conversion]:
         held = self.chosen[value].output

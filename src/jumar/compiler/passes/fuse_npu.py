@@ -37,9 +37,9 @@ from jumar.compiler.passes.fusion_rules import (
 from jumar.compiler.passes.in_place import Groups, in_place
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import ALL_ON, RuleName, Switches, rule_names
-from jumar.device.npu import AI_CPU, CUBE, DVPP, FRACTAL_NZ, HOST, MIX_CUBE, ND, Chip, base_format, library, stored_nbytes
+from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, MIX_CUBE, ND, Chip, base_format, library, stored_nbytes
 from jumar.ir import Constant, Node, Param
-from jumar.operators import Add, Elementwise, LayerNorm, Lookup, Quantize, Reshape, RmsNorm, Select
+from jumar.operators import Add, Elementwise, LayerNorm, Lookup, Quantize, RmsNorm, Select
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,7 @@ class Fuser:
     def __post_init__(self) -> None:
         graph = self.selection.graph
         self.family = library.column(self.chip.family)
+        self.silent = self.formats.silent
         self.nodes = [n for n in graph.nodes if self._launches(n)]
         self.users = {n: tuple(dict.fromkeys(u)) for n, u in graph.users.items()}
         self.outputs = set(graph.outputs)
@@ -143,13 +144,10 @@ class Fuser:
 
     # ------------------------------------------------------------------ graph fusion
     def _turn(self, node: Node) -> None:
-        """A reshape and a transpose in fractals: one ConfusionTransposeD."""
-        other = self.formats.paired.get(node)
-        if other is None or base_format(self.formats.of[node]) != FRACTAL_NZ:
-            return
-        first, last = (node, other) if self.place[node] < self.place[other] else (other, node)
-        rule = "ReshapeTransposeFusionPass" if isinstance(first.op, Reshape) else "TransposeReshapeFusionPass"
-        self._take(Growing(node, [first, last], rule, "ConfusionTransposeD"))
+        """A reshape and a transpose in fractals: one ConfusionTransposeD, where a kernel is needed at all."""
+        pair = self.formats.pairs.get(node)
+        if pair is not None and not pair.left_out:
+            self._take(Growing(node, [pair.first, pair.last], pair.rule, "ConfusionTransposeD"))
 
     def _bias(self, root: Node) -> None:
         """An add of one number for each output channel, or column, goes into the product."""
@@ -179,7 +177,10 @@ class Fuser:
             if norm.op.axis % norm.rank != norm.rank - 1:
                 self.refused[add, norm] = row.rule, "the norm must be along the last axis alone"
             elif self.formats.of[add] != ND or self.formats.of[norm] != ND:
-                self.refused[add, norm] = row.rule, f"both must be in plain memory, got {base_format(self.formats.of[norm])}"
+                self.refused[add, norm] = (
+                    row.rule,
+                    f"both must be in plain memory, got {base_format(self.formats.of[add])} and {base_format(self.formats.of[norm])}",
+                )
             elif row.widths and norm.shape[-1] not in row.widths:
                 self.refused[add, norm] = row.rule, f"the last axis must be one of {', '.join(map(str, row.widths))}, got {norm.shape[-1]}"
             elif self._take(Growing(norm, [add, norm], row.rule, row.kind)):
@@ -324,7 +325,7 @@ class Fuser:
     # ------------------------------------------------------------------ what all ask
     def _launches(self, node: Node) -> bool:
         choice = self.selection.choices.get(node)
-        return choice is not None and choice.unit != "" and node not in self.formats.turned
+        return choice is not None and choice.unit != "" and node not in self.silent
 
     def _on_vector(self, node: Node) -> bool:
         return self._launches(node) and self.selection.choices[node].unit not in (CUBE, MIX_CUBE, AI_CPU, HOST, DVPP)
@@ -362,6 +363,7 @@ class Fuser:
         missed = sorted(self._missed(eager), key=lambda m: -m.nbytes)
         makers: Groups = {n: (g.root, g.nodes[-1]) for n, g in self.of.items()}
         nowhere = {} if eager else in_place(self.selection.graph, self.formats, self.family, self.switches, makers)
+        nowhere |= {n: pair.rule for n, pair in self.formats.pairs.items() if pair.left_out and n in self.silent}
         return Fusion(tuple(g for g in made if g.root not in nowhere), tuple(missed), nowhere)
 
     # ------------------------------------------------------------------ what was not joined, and why
@@ -400,12 +402,12 @@ class Fuser:
         if (producer, consumer) in self.refused:
             rule, why = self.refused[producer, consumer]
             return rule, by_memory if head and self.chip.split and not rule_names()[rule].on(self.family) else why
+        if head_of(consumer):
+            return "", f"a {head_of(consumer)} reads its inputs from memory"
         if producer not in consumer.inputs:
             return "", "a reshape stands between them, and rules join neighbours only"
         if not self._together(producer, consumer):
             return "", "a TransData stands between them"
-        if head_of(consumer):
-            return "", f"a {head_of(consumer)} reads its inputs from memory"
         if self.of[consumer].rule:
             return "", f"{self._kind(consumer)} is in the kernel of {self._kind(self.of[consumer].root)} by {self.of[consumer].rule}"
         if self._elementwise(producer) and self._elementwise(consumer):

@@ -158,6 +158,8 @@ CHAINS = {
 TURNED = {
     "ReshapeTransposeFusionPass": "a reshape and the transpose of its result, in fractals",
     "TransposeReshapeFusionPass": "a transpose and the reshape of its result, in fractals",
+    "TransdataTransposeTransdataBatchMatMulv2FusionPass": "heads of attention between two products lie in fractals as they are: no kernel",
+    "BatchMatMulV2ReshapeFusionPass": "the batch of a product with one matrix as more rows, so that heads can be cut in fractals",
 }
 IN_PLACE = {
     "ConvConcatFusionPass": "convolutions write straight into the concat of their channels",
