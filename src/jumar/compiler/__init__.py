@@ -4,8 +4,9 @@ from jumar.compiler.advice import BATCH_COMMAND, Advice, advise, prepared_graph
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.autodiff import gradients
 from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, finish, optimize
+from jumar.compiler.device_findings import Candidate, Findings, NodeNumerics, OutputNumerics
 from jumar.compiler.device_memory import DeviceMemory, device_memory
-from jumar.compiler.device_numerics import Candidate, Findings, NodeNumerics, OutputNumerics, device_numerics, run_precision
+from jumar.compiler.device_numerics import device_numerics, run_precision
 from jumar.compiler.fit import Verdict, Way, fit
 from jumar.compiler.forecast import Forecast, TwinOptions, forecast
 from jumar.compiler.host import host_function

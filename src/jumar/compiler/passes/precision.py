@@ -393,7 +393,8 @@ class _Work:
         if not self.precision.keep:
             return False
         kinds = {f"OpType::{k.kind}" for k in kernels(node, self.chip)[:1]} | {f"OpType::{node.op.name}"}
-        return node.loc.name in self.precision.keep or bool(kinds & self.precision.keep)
+        names = {node.loc.name, node_name(node)}
+        return bool((kinds | names) & self.precision.keep)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -485,6 +486,12 @@ def _widest(types: Iterable[DType]) -> DType:
     """f32 where any is; bf16 and f16 together make f32 too."""
     found = set(types)
     return next(iter(found)) if len(found) == 1 else f32
+
+
+def node_name(node: Node) -> str:
+    """The model's own name for a node: importers write its operator behind it, `attention/Exp (Exp)`."""
+    name, _, _ = node.loc.name.partition(" (")
+    return name
 
 
 def _label(node: Node) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from jumar.compiler import Candidate, Findings, NodeNumerics, OutputNumerics
 
+SHOWN = 6  # names of nodes in a line
+
 
 def numerics_lines(findings: Findings, *, most: int = 8) -> list[str]:
     """The findings, a line each; the first is the verdict.   most: nodes that are listed"""
@@ -27,7 +29,8 @@ def numerics_lines(findings: Findings, *, most: int = 8) -> list[str]:
         wide = max(len(n.label) for n in worst)
         lines.append(f"{'nodes that lose most':{wide}}  type  largest  of range  arises here  in all  times its inputs'")
         lines += [node_text(n, wide) for n in worst]
-    lines += [candidate_text(c) for c in findings.candidates[:most]]
+    untried = all(c.after is None for c in findings.candidates)
+    lines += [candidate_text(c) for c in findings.candidates if c.helps or untried]
     lines += [f"- {line}" for line in findings.advice]
     return lines
 
@@ -48,15 +51,24 @@ def node_text(n: NodeNumerics, wide: int) -> str:
     if n.overflows:
         last = f"{n.overflows} of {n.size} elements overflow{f' (in its {n.step})' if n.step else ''}{', a mask' if n.mask else ''}"
     else:
-        last = f"{n.grown:.1f}" if n.grown < 1e4 else "-"
-    return f"{n.label:{wide}}  {n.dtype:4}  {n.largest:7.3g}  {n.filled:8.2g}  {error_text(n.born):>11}  {error_text(n.error):>6}  {last}"
+        last = f"{n.wrong} of {n.size} elements differ" if n.wrong else f"{n.grown:.1f}"
+    return f"{n.label:{wide}}  {n.dtype:4}  {_number(n.largest):>7}  {_number(n.filled):>8}  {error_text(n.born):>11}  {error_text(n.error):>6}  {last}"
+
+
+def _number(x: float) -> str:
+    return f"{x:.2e}" if x >= 1e4 else f"{x:.2g}" if x else "-"
 
 
 def candidate_text(c: Candidate) -> str:
     """What fp32 would do for some nodes, and how to ask for it."""
+    nodes = ", ".join(c.nodes[:SHOWN]) + (f" and {len(c.nodes) - SHOWN} more" if len(c.nodes) > SHOWN else "")
     effect = "not tried" if c.after is None else f"error of the outputs {error_text(c.before)} -> {error_text(c.after)}"
-    switch = f"; --precision MODE,{','.join(f'keep={name}' for name in c.keep)}" if c.keep and " " not in "".join(c.keep) else ""
-    return f"in fp32: {', '.join(c.nodes)} ({c.reason}): {effect}{switch}"
+    switch = (
+        f"; --precision MODE,{','.join(f'keep={name}' for name in c.keep)}"
+        if 0 < len(c.keep) <= SHOWN and " " not in "".join(c.keep)
+        else ""
+    )
+    return f"in fp32: {nodes} ({c.reason}): {effect}{switch}"
 
 
 def error_text(error: float) -> str:
