@@ -8,7 +8,7 @@ from tests.compiler.npu import zoo
 
 from jumar.base import CompileError
 from jumar.compiler.device_memory import training_memory
-from jumar.compiler.fit import at_batch, batch_of, fit
+from jumar.compiler.fit import at_batch, fit, samples_of
 from jumar.compiler.forecast import TwinOptions, forecast
 from jumar.compiler.memory_trace import peak_nbytes, trace_of
 from jumar.compiler.passes.precision import Precision
@@ -62,7 +62,7 @@ def test_a_graph_whose_constants_hold_the_batch_cannot_be_made_at_another():
 def test_the_batch_is_the_first_dimension_that_most_inputs_share():
     a, b, w = param("a", f32t(4, 3)), param("b", f32t(4, 7)), param("w", f32t(9, 9))
     graph = Graph("g", (a, b, w), (a, b, w))
-    assert batch_of(graph) == 4 and batch_of(graph, (a, b)) == 9
+    assert samples_of(graph) == 4 and samples_of(graph, (a, b)) == 9
 
 
 @pytest.mark.parametrize("training", [Training(), Training(amp="O2"), Training(recompute=2)])
@@ -129,8 +129,8 @@ def test_inference_has_a_verdict_too():
 
 
 def test_a_graph_that_cannot_be_scaled_says_that_it_is_counted_so():
-    x = param("x", f32t(6, 4))
-    found = fit(Graph("g", (x,), (add(x, number(6, 4)),)), CHIP)
+    x, label = param("x", f32t(6, 4)), param("y", f32t(6))
+    found = fit(Graph("g", (x, label), (ReduceMean(())(add(x, number(6, 4))), label)), CHIP)
     assert any("as if every value grew with it" in note for note in found.notes)
 
 

@@ -17,6 +17,7 @@ from jumar.compiler.autodiff import Custom
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
 from jumar.compiler.memory_trace import Trace, for_memory, spans, trace_of
 from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, standing, traffic_again, training_trace
+from jumar.compiler.variants import batch_of, with_batch
 from jumar.device.npu import Chip, size_text
 from jumar.ir import Constant, Graph, Node, Op, Param, apply, param
 from jumar.operators import Broadcast, Reshape
@@ -92,7 +93,7 @@ def fit(
     `custom` are those of the first graph and are found again by their labels and order).   memory: what a forecast found for this graph and batch in
     graph mode, with its kernels and formats: it is what counts then, and other batches are in proportion to it.
     """
-    samples = batch or batch_of(graph, weights or ())
+    samples = batch or samples_of(graph, weights or ())
     notes: list[str] = []
     scaled = _Scaled.of(graph, samples, weights, custom, build, notes)
     have = training or None
@@ -112,7 +113,7 @@ def fit(
     return Verdict(chip.name, fits, samples, needed, usable, largest, ways, memory, tuple(notes))
 
 
-def batch_of(graph: Graph, weights: Sequence[Node] = ()) -> int:
+def samples_of(graph: Graph, weights: Sequence[Node] = ()) -> int:
     """The first dimension that most inputs share."""
     known = set(weights)
     firsts = [p.shape[0] for p in graph.params if p not in known and p.type.shape]
@@ -131,6 +132,17 @@ def at_batch(graph: Graph, batch: int, other: int, weights: Sequence[Node] = ())
     return _at_batch(graph, batch, other, weights, lambda n: n == batch) or _at_batch(
         graph, batch, other, weights, lambda n: n % batch == 0
     )
+
+
+def _twice(
+    graph: Graph, samples: int, weights: Sequence[Node] | None, custom: Mapping[Node, Custom] | None
+) -> tuple[Graph, dict[Node, Node]] | None:
+    """The graph at twice its batch; a plain model by following its examples (variants.py), a loss over all of them by its sizes."""
+    if weights is None and not custom and batch_of(graph) == samples:
+        followed = with_batch(graph, 2 * samples)
+        if followed is not None:
+            return followed, {}
+    return at_batch(graph, samples, 2 * samples, weights or ())
 
 
 def _at_batch(
@@ -203,7 +215,7 @@ class _Scaled:
         build: Callable[[int], Graph] | None, notes: list[str],
     ) -> _Scaled:  # fmt: skip
         halves = _halves(graph, weights, custom)
-        twice = at_batch(graph, samples, 2 * samples, weights or ()) if build is None else (build(2 * samples), {})
+        twice = _twice(graph, samples, weights, custom) if build is None else (build(2 * samples), {})
         if twice is None:
             notes.append(f"{graph.name} cannot be made at another batch: other batches are counted as if every value grew with it")
             return _Scaled(graph, samples, tuple(weights or ()), halves, None, None)
