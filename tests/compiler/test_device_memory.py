@@ -213,3 +213,14 @@ def test_a_training_step_writes_over_its_parameters_and_holds_them_once():
     whole = trace_of(graph).trace
     assert found.bound_nbytes < 1.5 * peak_nbytes(whole)
     assert found.live_nbytes[-1] < kept, "at the end only what is no update is new"
+
+
+def test_a_script_that_trains_operator_by_operator_has_all_gradients_at_once():
+    y = x = param("x", f32t(1, 64))
+    for _ in range(12):
+        y = Relu()(MatMul()(y, constant(np.ones((64, 64), np.float32))))
+    graph = Graph("wide", (x,), (y,))
+    eager = device_memory((), graph, CHIP, mode="pynative", framework="torch_npu", training=Training("sgd"))
+    used_up = device_memory((), graph, CHIP, training=Training("sgd"))
+    assert eager.bound_nbytes > used_up.bound_nbytes
+    assert eager.history is not None and eager.needed_nbytes == eager.history.peak_reserved_nbytes

@@ -160,3 +160,9 @@ def test_what_cannot_be_trained_says_so():
     x = param("x", f32t(6, 4))
     with pytest.raises(CompileError, match="must have weights"):
         fit(Graph("g", (x,), (Relu()(x),)), CHIP, Training())
+
+
+def test_a_small_model_takes_any_batch():
+    x = param("x", f32t(4, 8))
+    found = fit(Graph("tiny", (x,), (Relu()(MatMul()(x, number(8, 8))),)), CHIP)
+    assert "the largest batch is 1048576 or more" in found.text

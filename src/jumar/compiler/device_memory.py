@@ -16,7 +16,7 @@ from typing import Protocol
 from jumar.base import CompileError, nearest
 from jumar.compiler.memory_trace import Trace, Value, Work, for_memory, live_nbytes, lives_of, peak_nbytes, spans, trace_of
 from jumar.compiler.plan import Plan, plan
-from jumar.compiler.train_memory import BothHalves, Training, both_halves, standing, training_trace
+from jumar.compiler.train_memory import BothHalves, Training, both_halves, in_order, standing, training_trace
 from jumar.device.npu import MIB, Chip, Event, History, Task, events_of, pool_rules, replay, size_text
 from jumar.ir import Constant, Get, Graph, Node
 
@@ -187,9 +187,9 @@ def training_memory(
     trace: Trace | None = None,
 ) -> DeviceMemory:
     """The memory of a training step on one of its devices.   trace: in place of the one that `halves` and `training` give."""
-    found = training_trace(halves, training) if trace is None else trace
-    if trace is None and (training.recompute or training.cheap):
-        found = for_memory(found)  # values are computed again when they are wanted, not before
+    if trace is None:  # a script has all gradients before it updates
+        kept = replace(training, keep_gradients=True) if mode == "pynative" and training.keep_gradients is None else training
+        trace = in_order(training_trace(halves, kept), training)
     weights = set(halves.weights)
     inputs = sum(p.type.nbytes for p in halves.graph.params if p not in weights)
     parts = [Part(s.kind, s.nbytes, "planned", s.what) for s in standing([w.type for w in halves.weights], training)]
@@ -205,7 +205,7 @@ def training_memory(
         if training.tensor > 1
         else ()
     )
-    return _measured(found, tuple(parts), chip, mode, reserved, usable, chip_pad_nbytes(chip), pool or POOLS[framework], training, notes)
+    return _measured(trace, tuple(parts), chip, mode, reserved, usable, chip_pad_nbytes(chip), pool or POOLS[framework], training, notes)
 
 
 def _measured(
@@ -215,7 +215,7 @@ def _measured(
     """The plan, or the pool's history, of a trace, with what stands beside it."""
     live = live_nbytes(trace)
     better = peak_nbytes(for_memory(trace))
-    if better < 0.98 * max(live, default=0):
+    if mode == "graph" and better < 0.98 * max(live, default=0):
         notes = (*notes, f"an order of the launches that frees values as soon as it can needs {size_text(max(live) - better)} less")
     peak = max(range(len(live)), key=lambda i: live[i], default=0)
     lives = lives_of(trace, 512, pad)

@@ -15,13 +15,14 @@ import numpy as np
 from jumar.base import Array, StackError
 from jumar.compiler.autodiff import Custom
 from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
-from jumar.compiler.memory_trace import Trace, for_memory, spans, trace_of
-from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, standing, traffic_again, training_trace
+from jumar.compiler.memory_trace import Trace, spans, trace_of
+from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, in_order, standing, traffic_again, training_trace
 from jumar.compiler.variants import batch_of, with_batch
 from jumar.device.npu import Chip, size_text
 from jumar.ir import Constant, Graph, Node, Op, Param, apply, param
 from jumar.operators import Broadcast, Reshape
 
+LIMIT = 1 << 20  # samples: beyond, the search stops
 DEVICES = 8  # of one server: what sharding is offered with where the user named no number
 
 
@@ -63,15 +64,19 @@ class Verdict:
         said = "fits" if self.fits else "fits with what is named below" if self.ways else "does not fit, nor with anything tried"
         lines = [
             f"{self.chip}: {said}: batch {self.batch} needs {size_text(self.needed_nbytes)} of {size_text(self.usable_nbytes)} usable;"
-            f" the largest batch is {self.largest_batch or 'none'}"
+            f" the largest batch is {_count_text(self.largest_batch)}"
         ]
         for way in self.ways:
             samples = f", {way.samples} samples an update" if way.samples != way.batch else ""
             lines.append(
-                f"  {way.what}: batch {way.batch}{samples}, {size_text(way.needed_nbytes)} (up to batch {way.largest_batch}); {way.cost}"
+                f"  {way.what}: batch {way.batch}{samples}, {size_text(way.needed_nbytes)} (up to batch {_count_text(way.largest_batch)}); {way.cost}"
                 + (f"; {way.command}" if way.command else "")
             )
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+
+def _count_text(samples: int) -> str:
+    return "none" if not samples else f"{samples} or more" if samples == LIMIT else str(samples)
 
 
 def fit(
@@ -238,8 +243,8 @@ class _Scaled:
         first, second = self._traces(training)
         if second is not None and (len(second.values), len(second.works)) != (len(first.values), len(first.works)):
             second = None
-        if training is not None and (training.recompute or training.cheap):
-            first = for_memory(first)
+        if training is not None and self.halves is not None:
+            first = in_order(first, training)
         made = sorted(spans(first).items())
         nbytes = np.array([first.values[v].nbytes for v, _ in made], np.float64)
         if second is None:
@@ -345,8 +350,10 @@ class _Search:
         usable = self.usable(training)
         if self.needed(training, 1) > usable:
             return 0
+        if self.needed(training, LIMIT) <= usable:
+            return LIMIT
         low, high = 1, 2
-        while high < 1 << 20 and self.needed(training, high) <= usable:
+        while self.needed(training, high) <= usable:
             low, high = high, high * 2
         while high - low > max(1, low // 200):
             middle = (low + high) // 2

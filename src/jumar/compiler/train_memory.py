@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from jumar.base import CompileError, TensorType, nearest
 from jumar.compiler.autodiff import Custom, gradients
-from jumar.compiler.memory_trace import Trace, Traced, Work, live_nbytes, spans, trace_of
+from jumar.compiler.memory_trace import Trace, Traced, Work, by_levels, for_memory, live_nbytes, spans, trace_of
 from jumar.ir import Constant, Graph, Node, param, rebuild, same_node
 from jumar.operators import (
     Conv,
@@ -186,6 +186,11 @@ def training_trace(halves: BothHalves, training: Training) -> Trace:
     elif training.cheap:
         trace = cheaply(trace)
     return _updated(trace, [v for g in halves.gradients for v in traced.value_of[g]], training)
+
+
+def in_order(trace: Trace, training: Training) -> Trace:
+    """The works as MindSpore orders them, level by level (`exec_order="bfs"`); with values that are made again, so that those come when they are wanted."""
+    return for_memory(trace) if training.recompute or training.cheap else by_levels(trace)
 
 
 def _narrowed(halves: BothHalves, traced: Traced, training: Training) -> Trace:
