@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from jumar.device.npu import DERIVED, MEASURED, Chip, Figure, chips, find_chip
 
@@ -42,12 +43,11 @@ def list_chips(bins: bool, as_json: bool) -> None:
         click.echo(f"{hidden} more bins of these chips: `jumar soc list --all`.")
 
 
-def complete_soc(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of chips that begin so, as npu-smi prints them or with `Ascend` before, whichever is being typed."""
-    names = [name for c in chips() for name in (c.name, c.npu_smi)]
-    return sorted(
-        {n for n in names if incomplete and n.lower().startswith(incomplete.lower())} or {c.npu_smi for c in chips() if not incomplete}
-    )
+def complete_soc(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Chips whose name, as npu-smi prints it or with `Ascend` before, goes on as typed; with nothing typed, one name each."""
+    typed = incomplete.lower()
+    found = [(n, c) for c in chips() for n in (c.npu_smi, c.name)[: 2 if typed else 1] if n.lower().startswith(typed)]
+    return [CompletionItem(name, help=chip.title) for name, chip in found]
 
 
 @command.command("show")

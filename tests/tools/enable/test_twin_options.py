@@ -8,7 +8,8 @@ import pytest
 from jumar.base import DeviceError, ToolError
 from jumar.tools.enable.command import command
 from jumar.tools.enable.twin import TwinRequest
-from jumar.tools.enable.twin_options import complete_soc, complete_socs, parse_twin
+from jumar.tools.enable.twin_options import complete_socs, parse_twin
+from jumar.tools.soc import complete_soc
 
 NOTHING = {
     "compare": "",

@@ -18,7 +18,8 @@ from jumar.tools.enable.example import EXAMPLES
 from jumar.tools.enable.inputs import once, parse_dim, parse_input
 from jumar.tools.enable.job import Options, enable
 from jumar.tools.enable.settings import check_settings
-from jumar.tools.enable.twin_options import complete_precision, complete_soc, complete_socs, parse_twin
+from jumar.tools.enable.twin_options import complete_precision, complete_socs, parse_twin
+from jumar.tools.soc import complete_soc
 
 
 @click.command()

@@ -13,8 +13,9 @@ from click.shell_completion import CompletionItem
 
 from jumar.base import ToolError
 from jumar.compiler import PRECISION_MODES, PRECISION_SYNONYMS, TwinOptions, check_precision, parse_precision, read_switches
-from jumar.device.npu import chips, find_chip
+from jumar.device.npu import find_chip
 from jumar.tools.enable.twin import TwinRequest
+from jumar.tools.soc import complete_soc
 
 
 def parse_twin(
@@ -52,13 +53,6 @@ def parse_twin(
     if fusion_switch:
         options = replace(options, switches=read_switches(fusion_switch))
     return TwinRequest(tuple(found), options, twin_only, numerics)
-
-
-def complete_soc(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Chips whose name, with or without `Ascend`, goes on as typed."""
-    typed = incomplete.lower()
-    found = [(c, n) for c in chips() for n in (c.name, c.name.removeprefix("Ascend")) if n.lower().startswith(typed)]
-    return [CompletionItem(n, help=c.title) for c, n in found]
 
 
 def complete_precision(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
