@@ -67,7 +67,7 @@ def forecast(graph: Graph, chip: Chip, options: TwinOptions | None = None) -> Fo
         for step in device_independent():
             prepared = step(prepared)
         typed, casts = set_precision(prepared, chip, options.precision)
-        selection = select(typed, chip, strict=options.strict, inference=not options.training)
+        selection = select(typed, chip, strict=options.strict, inference=not options.training, precision=options.precision)
         eager = options.mode == "eager"
         formats = assign_formats(selection, chip, inference=not options.training, eager=eager, switches=options.switches)
         fusion = fuse_npu(selection, formats, chip, options.switches, eager=eager)
