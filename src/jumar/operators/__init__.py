@@ -46,6 +46,7 @@ from jumar.operators.fused import Fused
 from jumar.operators.batchwise import Batchwise
 from jumar.operators.after import After
 from jumar.operators.opaque import Opaque
+from jumar.operators.gradient import Gradient
 from jumar.operators.schedule import (  # fmt: skip
     Lowered, Packed, Place, Schedule, Task, TaskArg, Temp, TempPlace, find_schedule, schedule, schedules,
 )  # fmt: skip
@@ -67,7 +68,7 @@ __all__ = [
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",
     "ConvGradInput", "ConvGradWeight", "ConvTranspose", "Cos", "cos", "Cosh", "cosh", "CumProd", "CumSum", "DeformConv",
     "Dequantize", "Det", "Dft", "Div", "div", "Einsum", "Elementwise", "Elu", "Equal", "equal", "Erf", "Exp", "exp", "Expm1",
-    "find_schedule", "fitted", "Floor", "FloorDiv", "Formula", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Greater",
+    "find_schedule", "fitted", "Floor", "FloorDiv", "Formula", "Fused", "Gather", "GatherElements", "GatherGrad", "GatherNd", "Gelu", "Gradient", "Greater",
     "greater", "greater_equal", "GreaterEqual", "GridSample", "GroupNorm", "Gru", "GruGrad", "HardSigmoid", "HardSwish", "has_own_schedule",
     "Identity", "ImageDecode", "InstanceNorm", "integer_conv", "integer_matmul", "Iota", "is_one_nest", "is_root", "IsInf", "IsNan",
     "LayerNorm", "LeakyRelu", "Less", "less",

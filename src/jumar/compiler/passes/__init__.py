@@ -15,6 +15,7 @@ from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.precision import SetPrecision
 from jumar.compiler.passes.quantize import QuantizedProducts
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.select import Select
 from jumar.compiler.passes.split import Split
@@ -52,6 +53,7 @@ __all__ = [
     "Merge",
     "QuantizedProducts",
     "Recognize",
+    "RecognizeGradients",
     "Recompute",
     "Select",
     "SetPrecision",

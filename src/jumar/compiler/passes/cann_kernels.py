@@ -16,6 +16,7 @@ from typing import Any
 from jumar.base import TensorType
 from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, MIX_CUBE, VECTOR, Chip, library
 from jumar.ir import Node
+from jumar.operators import Gradient
 
 
 @dataclass(frozen=True)
@@ -325,6 +326,29 @@ def _dequantize(node: Node, chip: Chip) -> Found:
     return Kernel("AscendDequant", "cast", aclnn="-", cpu=False) if codes == "i32" else Kernel("AscendAntiQuantV2", "code", cpu=False)
 
 
+GRADIENTS = {
+    "relu": ("ReluGrad", "aclnnThresholdBackward"), "leaky_relu": ("LeakyReluGrad", "aclnnLeakyReluBackward"), "elu": ("EluGradV2", "aclnnEluBackward"),
+    "gelu": ("GeluGrad", "aclnnGeluBackward"), "silu": ("SiluGrad", "aclnnSiluBackward"), "mish": ("MishGrad", "aclnnMishBackward"),
+    "hard_sigmoid": ("HardSigmoidGrad", "aclnnHardsigmoidBackward"), "hard_swish": ("HardSwishGrad", "aclnnHardswishBackward"),
+    "sigmoid": ("SigmoidGrad", "aclnnSigmoidBackward"), "tanh": ("TanhGrad", "aclnnTanhBackward"), "softsign": ("SoftsignGrad", "-"),
+    "softplus": ("SoftplusV2Grad", "aclnnSoftplusBackward"), "softmax": ("SoftmaxGrad", "aclnnSoftmaxBackward"),
+    "log_softmax": ("LogSoftmaxGrad", "aclnnLogSoftmaxBackward"), "layer_norm": ("LayerNormGrad", "aclnnLayerNormBackward"),
+    "rms_norm": ("RmsNormGrad", "aclnnRmsNormGrad"),
+}  # fmt: skip
+
+
+def _gradient(node: Node, chip: Chip) -> Found:
+    kind, aclnn = GRADIENTS.get(meant(node), ("", ""))
+    if not kind:
+        return ()
+    return Kernel("LayerNormGradV3" if kind == "LayerNormGrad" and is_new(chip) else kind, "float", aclnn=aclnn, cpu=False)
+
+
+def meant(node: Node) -> str:
+    """The name of a node's operator; of a gradient, of the operator whose gradient it is."""
+    return str(node.op.of).partition("(")[0] if isinstance(node.op, Gradient) else node.op.name
+
+
 def _deform(node: Node, chip: Chip) -> Found:
     return Kernel("DeformableConv2d", "float", MIX_CUBE, cpu=False) if is_new(chip) else ()
 
@@ -430,6 +454,7 @@ KERNELS: dict[str, Kernel | Callable[[Node, Chip], Found]] = {
     "pad": _pad,
     "concat": Kernel("ConcatD", "move"),
     "gather": Kernel("GatherV2", "move"),
+    "gradient": _gradient,
     "gather_grad": _gather_grad,
     "gather_elements": _by_age("GatherElements", "GatherElementsV2", takes="move"),
     "gather_nd": Kernel("GatherNd", "move"),

@@ -45,6 +45,7 @@ from jumar.operators import (
     ConvTranspose,
     Dequantize,
     Elementwise,
+    Gradient,
     LayerNorm,
     Lookup,
     MatMul,
@@ -312,6 +313,19 @@ def layer_norm(node: Node, format: str, at: Situation) -> Option | Refusal:
     assert isinstance(op, LayerNorm), "listed under it"
     found = _along(node, format, op.axis % node.rank, at) if base_format(format) == FRACTAL_NZ else _plain_only(node, at)
     return Option((format, *(ND,) * (len(node.inputs) - 1)), format) if isinstance(found, Option) else found
+
+
+@follows(Gradient)
+def gradient(node: Node, format: str, at: Situation) -> Option | Refusal:
+    """As the operator whose gradient it is: element by element in any format, along rows where their ends lie on the edges of blocks."""
+    op = node.op
+    assert isinstance(op, Gradient), "listed under it"
+    if isinstance(op.forward, Elementwise):
+        return elementwise(node, format, at)
+    if isinstance(op.forward, Softmax):
+        found = _along(node, format, op.forward.axis % node.rank, at)
+        return Option((format,) * len(node.inputs), format) if isinstance(found, Option) else found
+    return _plain_only(node, at)
 
 
 @follows(BatchNorm, BatchNormTrain, BatchNormGrad)

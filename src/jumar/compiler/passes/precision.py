@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, CompileError, DType, OpError, TensorType, bf16, event, f16, f32, nearest
-from jumar.compiler.passes.cann_kernels import elements, kernels
+from jumar.compiler.passes.cann_kernels import elements, kernels, meant
 from jumar.compiler.passes.precision_lists import MixLists, read_mixlist
 from jumar.device.npu import CUBE, MIX_CUBE, Chip, find_chip, library
 from jumar.ir import Constant, Data, Get, Graph, Node, Param, apply, param
@@ -334,7 +334,7 @@ class _Work:
                     else self._wide(node, own)
                 )
             case "O2":
-                return self._wide(node, own, "O2: black list") if node.op.name in O2_BLACK else self._narrowed(node, own, f16, "O2")
+                return self._wide(node, own, "O2: black list") if meant(node) in O2_BLACK else self._narrowed(node, own, f16, "O2")
             case _:
                 return self._narrowed(node, own, f16, "O3")
 

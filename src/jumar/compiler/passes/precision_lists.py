@@ -24,7 +24,7 @@ WHITE = frozenset({
 BLACK = frozenset({
     "Pow", "Acos", "Asin", "Cosh", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Rsqrt", "Sinh", "Tan", "SoftplusV2", "Erf", "LayerNorm",
     "LayerNormV3", "RmsNorm", "GroupNorm", "InstanceNorm", "BNInfer", "BatchNorm", "BatchNormGrad", "ReduceSum", "ReduceMean", "ReduceProd",
-    "Cumsum", "Cumprod", "LogSoftmaxV2", "CTCLossV2", "LpNormV2", "LRN",
+    "Cumsum", "Cumprod", "LogSoftmaxV2", "CTCLossV2", "LpNormV2", "LRN", "LayerNormGrad", "RmsNormGrad", "LogSoftmaxGrad",
 })  # fmt: skip
 
 
