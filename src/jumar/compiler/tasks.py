@@ -14,7 +14,7 @@ from typing import Any
 from jumar.base import CompileError, TensorType
 from jumar.compiler.passes.format_options import FILTER_READERS
 from jumar.compiler.passes.formats import Conversion, Formats
-from jumar.compiler.passes.fuse_npu import Fusion, Group
+from jumar.compiler.passes.fuse_npu import SPLIT, Fusion, Group
 from jumar.compiler.passes.select import Selection
 from jumar.device.npu import CUBE, NC1HWC0, NCHW, ND, NDC1HWC0, VECTOR, Chip, Operand, Task, base_format, is_private, stored_shape
 from jumar.ir import Constant, Get, Graph, Node, Param
@@ -180,7 +180,7 @@ class Row:
                 continue
             format = self.formats.wants[node, i]
             groups = getattr(node.op, "groups", 1) if i in FILTER_READERS.get(type(node.op), ()) else 1
-            if node is not group.root:  # what is taken in reads a value once, though the root may read it, too
+            if node is not group.root or group.kind == SPLIT:  # what is taken in reads a value once, though the root may read it, too
                 if (value, format) in found:
                     continue
                 found.add((value, format))
@@ -195,6 +195,8 @@ class Row:
             attrs["transpose_a"], attrs["transpose_b"] = (i in turned for i in group.root.inputs)
         if group.rule:
             attrs["rule"] = group.rule
+        if group.kind == SPLIT:
+            attrs["split_sizes"] = tuple(n.shape for n in group.nodes)
         turn = next((n for n in group.nodes if isinstance(n.op, Transpose) and group.kind == "ConfusionTransposeD"), None)
         if turn is not None:
             attrs["perm"] = turn.op.perm  # type: ignore[attr-defined]

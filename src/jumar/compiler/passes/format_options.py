@@ -128,7 +128,7 @@ def situation(selection: Selection, chip: Chip, switches: Switches, *, inference
     first = Situation(selection, family, chip.split and family not in PLAIN_IMAGES)
     heavy = [offer for n in graph.nodes if (offer := _heavy(n, first)) is not None]
     candidates = dict.fromkeys(f for o in heavy for f in (*(o.options[0].inputs), o.options[0].output) if is_private(f))
-    updated = frozenset(graph.params[p] for _, p in graph.updates) if not inference and not chip.split else frozenset()
+    updated = frozenset(graph.params[p] for _, p in graph.updates) if not inference else frozenset()
     turned = turned_transposes(selection, first)
     pairs = find_pairs(graph, family, switches, first.launches, first.on_cube)
     return Situation(selection, family, first.split, () if eager else tuple(candidates), turned, pairs, updated)
@@ -174,24 +174,28 @@ def follows(*ops: type) -> Callable[[Follow], Follow]:
 
 # ------------------------------------------------------------------------------------------------------------ those that set the format
 def _heavy(node: Node, at: Situation) -> Offer | None:
-    """The one option of an operator that knows only its private formats."""
-    found: tuple[tuple[str, ...], str] | None = None
+    """The options of an operator that knows only its private formats."""
+    found: list[tuple[tuple[str, ...], str]] = []
     match node.op:
         case Conv(channels_last=False) | ConvTranspose() | ConvGradInput(channels_last=False) | ConvGradWeight(channels_last=False):
             if at.on_cube(node) and at.family not in PLAIN_IMAGES:
-                found = _convolution(node, at)
+                found = [_convolution(node, at)]
         case MatMul() if at.family in FRACTAL_MATRICES and at.on_cube(node) and all(i.rank > 1 for i in node.inputs):
-            found = (FRACTAL_NZ,) * len(node.inputs), FRACTAL_NZ
-        case MaxPool(channels_last=False) | AvgPool(channels_last=False) | MaxPoolIndices():
-            if at.launches(node) and at.family not in PLAIN_IMAGES and node.inputs[0].rank == 4:
-                image = NC1HWC0 if isinstance(node.op, MaxPoolIndices) else at.cube(NC1HWC0, node.inputs[0].dtype)
-                found = (image,), image
-        case MaxPoolGrad(channels_last=False) | AvgPoolGrad(channels_last=False):
+            found = [((FRACTAL_NZ,) * len(node.inputs), FRACTAL_NZ)]
+        case (
+            MaxPool(channels_last=False)
+            | AvgPool(channels_last=False)
+            | MaxPoolGrad(channels_last=False)
+            | AvgPoolGrad(channels_last=False)
+        ):
             if at.launches(node) and at.family not in PLAIN_IMAGES and node.rank == 4:
-                found = (NC1HWC0,) * len(node.inputs), NC1HWC0
+                found = [((f,) * len(node.inputs), f) for f in dict.fromkeys((NC1HWC0, at.cube(NC1HWC0, node.dtype)))]
+        case MaxPoolIndices():
+            if at.launches(node) and at.family not in PLAIN_IMAGES and node.inputs[0].rank == 4:
+                found = [((NC1HWC0,), NC1HWC0)]
         case Resize() if at.family in FRACTAL_MATRICES and at.launches(node) and node.rank == 4:
-            found = (NC1HWC0, *(ND,) * (len(node.inputs) - 1)), NC1HWC0
-    return Offer((Option(*found),), heavy=True) if found else None
+            found = [((NC1HWC0, *(ND,) * (len(node.inputs) - 1)), NC1HWC0)]
+    return Offer(tuple(Option(*f) for f in found), heavy=True) if found else None
 
 
 def _convolution(node: Node, at: Situation) -> tuple[tuple[str, ...], str]:

@@ -86,7 +86,8 @@ def assign_formats(
 ) -> Formats:
     """The formats that cost the fewest bytes moved.
 
-    inference: constants are converted when the model is loaded; otherwise the parameters that a step updates may lie in a format of the device.
+    inference: constants are converted when the model is loaded; otherwise the parameters that a step updates may lie in a format of the device, as the
+    graph engine keeps its variables.
     eager: operators run one by one, so that each gets and gives plain memory.  weights: parameters of the graph that are as constant as constants.
     """
     at = situation(selection, chip, switches, inference=inference, eager=eager)
@@ -211,7 +212,8 @@ class Search:
         for source, target in _steps(held, self._wanted(value)):
             readers = tuple(dict.fromkeys(u for u, i in self.readers[value] if self.chosen[u].inputs[i] == target))
             why, avoid = self._reason(value, source, target, readers)
-            yield Conversion(value, readers, source, target, _moved(value, source, target), value in self.fixed, why, avoid)
+            groups = max((getattr(u.op, "groups", 1) for u in readers if value in (u.inputs[i] for i in filter_of(u))), default=1)
+            yield Conversion(value, readers, source, target, _moved(value, source, target, groups), value in self.fixed, why, avoid)
 
     def _reason(self, value: Node, source: str, target: str, readers: Sequence[Node]) -> tuple[str, str]:
         """Why a value is converted, and what would avoid it."""
@@ -265,11 +267,11 @@ def _steps(held: str, wanted: set[str]) -> list[tuple[str, str]]:
     return [*by_plain, *((ND, f) for f in private)]
 
 
-def _moved(value: Node, source: str, target: str) -> int:
+def _moved(value: Node, source: str, target: str, groups: int = 1) -> int:
     """Bytes that one conversion reads and writes."""
     if not isinstance(value.type, TensorType):
         return 0
-    return sum(stored_nbytes(value.shape, f, value.dtype) for f in (source, target))
+    return sum(stored_nbytes(value.shape, f, value.dtype, groups) for f in (source, target))
 
 
 def _size(node: Node) -> int:

@@ -34,12 +34,14 @@ from jumar.compiler.passes.fusion_rules import (
     Epilogue,
     head_of,
 )
-from jumar.compiler.passes.in_place import Groups, in_place
+from jumar.compiler.passes.in_place import Groups, in_place, shared_out
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import ALL_ON, RuleName, Switches, rule_names
 from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, MIX_CUBE, ND, Chip, base_format, library, stored_nbytes
 from jumar.ir import Constant, Node, Param
 from jumar.operators import Add, Elementwise, LayerNorm, Lookup, Quantize, RmsNorm, Select
+
+SPLIT = "SplitVD"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,7 @@ def fuse_npu(
     autofuse: CANN's AutoFuse is on (AUTOFUSE_FLAGS=--enable_autofuse=true), which joins elementwise operators of any number on a 910B and later.
     """
     fuser = Fuser(selection, formats, chip, switches, autofuse)
+    fuser.splits()
     if not eager:
         fuser.run()
     fusion = fuser.result(eager)
@@ -141,6 +144,14 @@ class Fuser:
             self._epilogue(node)
         for node in reversed(self.nodes):
             self._chain(node)
+
+    def splits(self) -> None:
+        """Slices that share a value out were one split in the model, and are one kernel."""
+        graph = self.selection.graph
+        for value in graph.nodes:
+            parts = shared_out(graph, value)[0] if isinstance(value.type, TensorType) else []
+            if parts and all(self._on_vector(p) and self.formats.wants[p, 0] == self.formats.wants[parts[0], 0] for p in parts):
+                self._take(Growing(parts[0], parts, "", SPLIT))
 
     # ------------------------------------------------------------------ graph fusion
     def _turn(self, node: Node) -> None:

@@ -9,7 +9,7 @@ where convolutions write channels of whole blocks at a distance (ConvConcatFusio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from jumar.base import TensorType
 from jumar.compiler.passes.formats import Formats
@@ -67,24 +67,29 @@ def _splits(graph: Graph, formats: Formats, makers: Groups) -> dict[Node, tuple[
     for value in graph.nodes:
         if isinstance(value.op, Param | Constant) or not isinstance(value.type, TensorType) or value not in makers:
             continue
-        parts = [u for u in dict.fromkeys(graph.users[value]) if isinstance(u.op, Slice) and u in makers]
-        axis = _cut_along(value, parts)
-        if axis is None or any(p in graph.outputs or formats.of[p] != formats.of[value] for p in parts):
+        parts, axis = shared_out(graph, value)
+        alike = all(p in makers and p not in graph.outputs and formats.of[p] == formats.of[value] for p in parts)
+        if axis is None or not alike:
             continue
         if _lies_together(value, axis, formats) and all(_aligned(p, formats) for p in parts):
             found[value] = tuple(parts)
     return found
 
 
-def _cut_along(value: Node, parts: Sequence[Node]) -> int | None:
-    """The axis along which slices share a value out among them; None where they do not."""
+def shared_out(graph: Graph, value: Node) -> tuple[list[Node], int | None]:
+    """The slices that cut a value up completely, in order, and along which axis; no axis where they do not.   What a model wrote as one split."""
+    parts = [u for u in dict.fromkeys(graph.users[value]) if isinstance(u.op, Slice) and all(s == 1 for s in u.op.steps)]
     axes = {i for p in parts for i in range(value.rank) if p.shape[i] != value.shape[i]}
     if len(parts) < 2 or len(axes) != 1:
-        return None
+        return [], None
     (axis,) = axes
-    cuts = sorted((p.op.starts[axis], p.op.starts[axis] + p.shape[axis]) for p in parts if all(s == 1 for s in p.op.steps))  # type: ignore[attr-defined]
-    whole = len(cuts) == len(parts) and [a for a, _ in cuts] == [0, *(b for _, b in cuts[:-1])] and cuts[-1][1] == value.shape[axis]
-    return axis if whole else None
+    parts.sort(key=lambda p: p.op.starts[axis])  # type: ignore[attr-defined]
+    ends = [0]
+    for p in parts:
+        if p.op.starts[axis] != ends[-1]:  # type: ignore[attr-defined]
+            return [], None
+        ends.append(ends[-1] + p.shape[axis])
+    return (parts, axis) if ends[-1] == value.shape[axis] else ([], None)
 
 
 def _lies_together(value: Node, axis: int, formats: Formats) -> bool:
