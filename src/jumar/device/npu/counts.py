@@ -83,10 +83,18 @@ def vector_cores(chip: Chip) -> int:
     return max(1, chip.vector_cores)
 
 
+def is_fractal(operand: Operand) -> bool:
+    """Whether a matrix lies in blocks, [..., n1, m1, m0, n0]."""
+    return "NZ" in operand.format and len(operand.shape) >= 4
+
+
 def rows_of(operand: Operand) -> tuple[int, int]:
-    """Rows and their length, along the last axis."""
+    """Rows and their length, along the last axis; of the matrix, where it lies in blocks."""
     if not operand.shape:
         return 1, 1
+    if is_fractal(operand):
+        n1, n0 = operand.shape[-4], operand.shape[-1]
+        return max(1, operand.size // (n1 * n0)), max(1, n1 * n0)
     inner = max(1, operand.shape[-1])
     return max(1, operand.size // inner), inner
 

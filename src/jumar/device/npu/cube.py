@@ -200,11 +200,17 @@ def _cube(
         ragged = max(ragged, 2.0 if nbytes % 32 else 1.0 if nbytes % 256 else 0.3 if nbytes % 512 else 0.0)
     return Work(
         kind, CUBE if chosen.splits == 1 else MIX_CUBE, chosen.blocks, cores, read, written * (1 if chosen.splits == 1 else 2), read + written,
-        again=max(0.0, chosen.loaded * again - read), loops=max(1.0, chosen.waves * product.k * item / 1024),
+        again=max(0.0, chosen.loaded * again - read), loops=max(1.0, chosen.waves * _steps(product, item, chip)),
         cube_cycles=chosen.cycles, tiles=float(chosen.waves), ragged=ragged,
         stages=1.0 + (1.0 if chosen.splits > 1 else 0.0) + (0.5 if "Quant" in kind.name else 0.0),
         flops=2.0 * product.batch * product.m * product.n * product.k,
     )  # fmt: skip
+
+
+def _steps(product: Product, item: float, chip: Chip) -> float:
+    """Loads of a tile that run beside its products; where one core holds both units, also beside the way out of the tile before."""
+    steps = product.k * item / 1024
+    return steps if chip.split else max(1.0, steps)
 
 
 def _chain(task: Task, kind: Kind, chip: Chip, x: Operand, weights: Sequence[Operand]) -> Work:
@@ -290,18 +296,15 @@ def conv(task: Task, kind: Kind, chip: Chip) -> Work:
     read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
     if depthwise:
         # each channel on its own fills one column of the cube: sixteen channels share a fractal
-        product = Product(
-            max(1, _up(channels, 16) // 16),
-            images * places,
-            window * 16 if w.format.startswith("FRACTAL") is False else k,
-            16,
-            item,
-            item,
-            item,
-            "",
-        )
+        fractals = max(1, _up(channels, 16) // 16)
+        product = Product(fractals, images * places, max(16, k // fractals) if _is_filter(w) else window * 16, 16, item, item, item, "")
     elif groups > 1:
-        product = Product(groups, images * places, k, max(1, results // groups), item, item, item, "")
+        # groups are put side by side until they fill fractals, whose other places are zeros
+        inside, outside = max(1, channels // groups), max(1, results // groups)
+        side = min(groups, math.lcm(math.lcm(inside, 16) // inside, math.lcm(outside, 16) // outside))
+        sets = -(-groups // side)
+        deep = k // sets if _is_filter(w) else per_group * window * side
+        product = Product(sets, images * places, max(16, deep), outside * side, item, item, item, "")
     elif "BackpropFilter" in name:
         product = Product(1, n, images * places, k, item, item, 4.0, "")
     elif "BackpropInput" in name or "Transpose" in name or "Deconv" in name:
@@ -325,14 +328,15 @@ def conv(task: Task, kind: Kind, chip: Chip) -> Work:
         found = replace(
             found, blocks=found.cores, cube_cycles=found.flops / 2 / (found.cores * _rate_of(x, task, chip)[1]) * 1.0, core=CUBE
         )
-    elif images > 1 and images <= 2 * found.cores and found.blocks > images // 2:
+    elif chip.split and images > 1 and images <= 2 * found.cores and found.blocks > images // 2:
         blocks, share = deal(images, found.cores)
         found = (
             replace(found, blocks=blocks, cube_cycles=max(found.cube_cycles, found.flops / 2 / _rate_of(x, task, chip)[1] / blocks))
             if share
             else found
         )
-    return replace(found, again=max(0.0, found.again / spread), stages=3.0, ragged=2.0 if narrow else 0.0)
+    # where one core holds both units, load3d unfolds blocks that lie together, few channels or not
+    return replace(found, again=max(0.0, found.again / spread), stages=3.0, ragged=2.0 if narrow and chip.split else 0.0)
 
 
 def _is_filter(operand: Operand) -> bool:

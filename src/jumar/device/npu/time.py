@@ -71,6 +71,7 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
         "l2_rate": chip.l2_bytes_per_s / 1e6 * generation.memory,
         "link_rate": max(chip.links.values(), default=2.5e10) / 1e6,
         "fixed": generation.launch,
+        "split": float(chip.split),
     }
 
 
@@ -87,8 +88,9 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     hit = hits(f, c)
     part = f["blocks"] / f["cores"]
     # a few cores alone get more than their share of a rate, never more than their own port takes
-    memory_efficiency = np.where(cube > 0, c["cube_memory"], c["memory_efficiency"])
-    l2_efficiency = np.where(cube > 0, c["cube_l2"], c["l2_efficiency"])
+    own_port = cube * f["split"] > 0  # where one core holds both units, both load through one port
+    memory_efficiency = np.where(own_port, c["cube_memory"], c["memory_efficiency"])
+    l2_efficiency = np.where(own_port, c["cube_l2"], c["l2_efficiency"])
     memory = f["memory_rate"] * memory_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["memory_reach"]))
     near = f["l2_rate"] * l2_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["l2_reach"]))
     slower = np.where(cube > 0, 1.0 + c["ragged_cube"] * f["ragged"], 1.0)

@@ -15,6 +15,7 @@ from jumar.device.npu.counts import (
     cycles_of,
     deal,
     ints,
+    is_fractal,
     is_wide,
     lane_nbytes,
     largest,
@@ -254,11 +255,13 @@ def norm(task: Task, kind: Kind, chip: Chip) -> Work:
     blocks, share = deal(rows, cores)
     lane = lane_nbytes((*task.inputs, *task.outputs))
     ops = kind.ops + casts_of((*task.inputs, *task.outputs))
-    # a row that is not a whole number of registers wastes the rest of the last one
-    padded = math.ceil(length * lane / chip.vector_nbytes) * chip.vector_nbytes / lane
+    # a row that is not a whole number of registers wastes the rest of the last one; in blocks, 16 rows are worked on side by side
+    fractal = is_fractal(source)
+    padded = length if fractal else math.ceil(length * lane / chip.vector_nbytes) * chip.vector_nbytes / lane
+    together = source.shape[-2] if fractal else 1
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=min(2.0, tiles_of(read + written, blocks, chip, 3)),
-        vector_cycles=cycles_of(share * padded, ops, lane, chip), rows=float(share * kind.stages), stages=float(kind.stages),
+        vector_cycles=cycles_of(share * padded, ops, lane, chip), rows=float(share * kind.stages / together), stages=float(kind.stages),
         ragged=_ragged(length, source),
         flops=kind.ops * size,
     )  # fmt: skip
@@ -406,6 +409,8 @@ def resample(task: Task, kind: Kind, chip: Chip) -> Work:
     plain = elementwise(task, kind, chip)
     out = largest(task.outputs)
     _, length = rows_of(out)
+    if len(out.shape) == 5 and out.shape[-1] in (8, 16, 32):  # a row of blocks of channels
+        length *= out.shape[-2]
     return replace(plain, packets=4.0 * max(1, out.size // max(1, length)) / plain.blocks, stages=3.0)
 
 
