@@ -176,6 +176,27 @@ def test_a_product_accumulates_in_fp32_and_rounds_once() -> None:
     assert np.linalg.norm(wanted - exact) / np.linalg.norm(exact) == pytest.approx(findings.outputs[0].error, rel=0.05)
 
 
+def test_a_bias_is_added_in_fp32_before_the_product_is_rounded() -> None:
+    rng = np.random.default_rng(7)
+    x, w = rng.normal(0, 1, (4, 8)).astype(np.float32), rng.normal(0, 1, (8, 8)).astype(np.float32)
+    bias = (-(x @ w)[0]).astype(np.float32)  # the first row nearly vanishes: a product that was rounded before would show
+    p = param("x", f32t(4, 8))
+    graph = narrow(Graph("g", (p,), (add(MatMul()(p, constant(w)), constant(bias)),), ("y",)))
+    findings = device_numerics(graph, [x], find_chip("910B4"))
+    half = [v.astype(np.float16).astype(np.float32) for v in (x, w, bias)]
+    wanted = (half[0] @ half[1] + half[2]).astype(np.float16).astype(np.float32)
+    exact = x @ w + bias
+    assert node(findings, "matmul").born == 0
+    assert findings.outputs[0].max_error == pytest.approx(np.abs(wanted - exact).max(), rel=1e-3)
+
+
+def test_a_product_past_the_range_is_no_overflow_where_the_bias_brings_it_back() -> None:
+    p = param("x", f32t(4, 8))
+    y = add(MatMul()(p, constant(np.full((8, 8), 1e3, np.float32))), constant(np.full(8, -6e4, np.float32)))
+    findings = device_numerics(narrow(Graph("g", (p,), (y,), ("y",))), [np.full((4, 8), 10.0, np.float32)], find_chip("910B4"))
+    assert findings.first_overflow is None and findings.outputs[0].broken == 0
+
+
 def test_hf32_is_what_the_mode_costs_and_is_charged_to_the_product() -> None:
     rng = np.random.default_rng(2)
     x, w = (rng.normal(0, 1, s).astype(np.float32) for s in ((8, 64), (64, 8)))

@@ -16,7 +16,7 @@ from jumar.compiler.device_findings import NodeNumerics, OutputNumerics
 from jumar.compiler.device_values import Written, device_value, exact_value, is_narrow, leaves_range, narrowed, types_of, widened
 from jumar.device.npu import Arithmetic, limits
 from jumar.ir import Constant, Get, Graph, Node, Param
-from jumar.operators import Cast
+from jumar.operators import Add, Cast, MatMul
 
 
 class SideBySide:
@@ -26,6 +26,7 @@ class SideBySide:
         self.graph = graph
         self.originals = originals
         self.math = arithmetic_
+        self.joined = {n for n in graph.nodes if _takes_bias(graph, n)}
         self.found: dict[Node, NodeNumerics] = {}
         self.errors: dict[Node, float] = {}
         self.largest: dict[Node, float] = {}
@@ -50,7 +51,7 @@ class SideBySide:
                 exact[node] = (
                     tuple(exact_in[0][node.op.index : node.op.index + 1]) if isinstance(node.op, Get) else exact_value(node, exact_in)
                 )
-                written = device_value(node, device_in, self.math)
+                written = device_value(node, device_in, self.math, keep=node in self.joined)
                 if not isinstance(node.op, Get | Constant):
                     local = self._local(node, exact_in, exact[node], written)
                     self._note(number, node, exact[node], device_in, exact_in, written, local)
@@ -72,6 +73,8 @@ class SideBySide:
     def _local(self, node: Node, exact_in: list[Any], exact: tuple[Any, ...], written: Written) -> Written:
         """What the chip writes on exact inputs.   Where a kernel rounds once, that is the exact result, rounded."""
         types = types_of(node)
+        if node in self.joined:
+            return Written(exact, exact)
         if all(is_narrow(t.dtype) for t in types) and not written.stepped and all(map(_is_float, exact)):
             return Written(tuple(self.math.rounded(e, t.dtype) for e, t in zip(exact, types, strict=True)), exact)
         return device_value(node, exact_in, self.math)
@@ -84,13 +87,14 @@ class SideBySide:
             self._note_decisions(number, node, exact, written)
             return
         dtype = types_of(node)[floats[0]].dtype
+        narrow = is_narrow(dtype) and node not in self.joined
         pairs = [(exact[i], written.values[i]) for i in floats]
         error, max_error = (max(v) for v in zip(*(_error(e, d) for e, d in pairs), strict=True))
         born = max(_error(exact[i], local.values[i])[0] for i in floats)
         clean = all(_finite(x) for x in device_in)
-        over = [leaves_range(written.raw[i], dtype) & np.isfinite(exact[i]) for i in floats] if is_narrow(dtype) and clean else []
+        over = [leaves_range(written.raw[i], dtype) & np.isfinite(exact[i]) for i in floats] if narrow and clean else []
         overflows = sum(int(o.sum()) for o in over)
-        under = [_underflow(exact[i], dtype) for i in floats] if is_narrow(dtype) and computes(node) else []
+        under = [_underflow(exact[i], dtype) for i in floats] if narrow and computes(node) else []
         reached = max((self.errors.get(i, 0.0) for i in node.inputs), default=0.0)
         if any(self.found[i].wrong for i in node.inputs if i in self.found):
             reached = max(reached, error)  # other codes or choices come in: what follows of them arose before
@@ -158,12 +162,23 @@ class SideBySide:
             if node in kept:  # it reads constants as they were
                 arrays = [self.originals[i] if i in self.originals else _read(values, i) for i in node.inputs]
             else:
-                arrays = [_read(values, i) if up else narrowed(_read(values, i), i, self.math) for i in node.inputs]
-            values[node] = device_value(node, arrays, self.math, keep=node in kept).values
+                arrays = [_read(values, i) if up or i in self.joined else narrowed(_read(values, i), i, self.math) for i in node.inputs]
+            values[node] = device_value(node, arrays, self.math, keep=node in kept or node in self.joined).values
             for i in set(node.inputs):
                 if last[i] is node and i not in keep:
                     del values[i]
         return [narrowed(values[o][0], o, self.math) if o in kept else values[o][0] for o in self.graph.outputs]
+
+
+def _takes_bias(graph: Graph, node: Node) -> bool:
+    """Whether a product is written with its bias only: the cube adds that to the sums in fp32."""
+    if not isinstance(node.op, MatMul) or not is_narrow(node.dtype) or node in graph.outputs or len(graph.users[node]) != 1:
+        return False
+    (user,) = graph.users[node]
+    if not isinstance(user.op, Add) or user.type != node.type:
+        return False
+    bias = user.inputs[1] if user.inputs[0] is node else user.inputs[0]
+    return bias is not node and bias.type.size == bias.shape[-1] == node.shape[-1] if bias.rank else False
 
 
 def _fed(node: Node, array: Any, arithmetic_: Arithmetic) -> tuple[tuple[Any, ...], Written]:
