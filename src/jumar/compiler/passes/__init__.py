@@ -15,6 +15,7 @@ from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.precision import SetPrecision
 from jumar.compiler.passes.quantize import QuantizedProducts
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.recognize_dequantize import RecognizeDequantize
 from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.select import Select
@@ -53,6 +54,7 @@ __all__ = [
     "Merge",
     "QuantizedProducts",
     "Recognize",
+    "RecognizeDequantize",
     "RecognizeGradients",
     "Recompute",
     "Select",

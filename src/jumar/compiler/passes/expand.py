@@ -156,6 +156,18 @@ def _last_of_equals(node: Node, chip: Chip) -> Expansion | None:
     return Expansion((sub(n - 1, first),), "CANN gives the first of equal elements: searched from behind")
 
 
+def _in_f16_exactly(node: Node, chip: Chip) -> Expansion | None:
+    """What picks among codes of 8 bits, in f16, which holds each of them, and back."""
+    codes = {i.dtype for i in node.inputs}
+    if node.dtype not in (i8, u8) or codes != {node.dtype} or "f16" not in chip.dtypes:
+        return None
+    op: Any = node.op
+    made = op(*(cast(i, f16) for i in node.inputs))
+    return Expansion(
+        (cast(made, node.dtype),), f"its kernel on {chip.name} takes no {node.dtype}: computed in f16, which holds all codes, and back"
+    )
+
+
 def _wrapped(node: Node, chip: Chip) -> Expansion | None:
     """Periodic padding: the two ends of each dimension stand before and after it."""
     op: Any = node.op
@@ -192,6 +204,7 @@ def _mean_of_holes(node: Node, chip: Chip) -> Expansion | None:
 RULES: dict[str, tuple[Callable[[Node, Chip], Expansion | None], ...]] = {
     **dict.fromkeys(("conv", "matmul"), (_in_f16, _of_signed)),
     **dict.fromkeys(("conv_transpose", "conv_grad_input", "conv_grad_weight"), (_in_f16,)),
+    **dict.fromkeys(("max_pool", "relu", "clip", "maximum", "minimum", "reduce_max", "reduce_min"), (_in_f16_exactly,)),
     "lookup": (_by_gather,),
     "quantize": (_quantized,),
     "dequantize": (_dequantized,),
