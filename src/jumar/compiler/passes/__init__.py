@@ -34,6 +34,8 @@ PASSES: dict[str, Callable[..., Any]] = {
         Merge,
         QuantizedProducts,
         Recognize,
+        RecognizeDequantize,
+        RecognizeGradients,
         Recompute,
         Select,
         SetPrecision,
