@@ -54,7 +54,7 @@ CONSTANTS: dict[str, tuple[float, float, float, float, str, str]] = {
     "hit_written": (0.7, 0.05, 0.97, 1, "1", "of what is written that stays in L2"),
     "hit_size": (0.5, 0.05, 4, 1, "1", "of L2 that operands may fill until half of that is gone"),
     "write_weight": (1.3, 0.5, 4, 1, "1", "time of a byte written, of a byte read, through L2"),
-    "packet_us": (0.005, 0.001, 0.5, 1, "us", "each run of bytes that a core moves on its own"),
+    "packet_us": (0.004, 0.001, 0.5, 1, "us", "each run of bytes that a core moves on its own"),
     "row_us": (0.01, 0.0005, 0.3, 1, "us", "each row that a vector core reduces or lays out on its own"),
     "scalar_cycles": (1.0, 0.3, 4, 0.5, "1", "cycles of an instruction of the scalar unit"),
     "item_us": (0.35, 0.02, 2, 1, "us", "each address that a core's scalar unit computes and waits for"),
@@ -83,7 +83,7 @@ GENERATIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 PRIOR = 0.35  # weight of the hold to the start, against a row's weight of 1
 SCALE = 0.15  # residuals beyond it count linearly, as of an absolute error
-FEW_FAMILY, FEW_KIND = 2.0, 1.5  # kinds and rows that weigh as much as the level above
+FEW_FAMILY, FEW_KIND = 4.0, 1.0  # kinds and rows that weigh as much as the level above
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,11 @@ def fit(rows: Rows, chosen: Array) -> dict[str, float]:
 
 
 def _row_weights(works: Sequence[Work]) -> Array:
-    """A kind with many rows weighs more than one with few, but by the root of their numbers: the formula is for kinds that are not here, too."""
+    """A kind with many rows weighs more than one with few, but by a root of their numbers: the formula is for kinds that are not here, too."""
     count: dict[str, int] = defaultdict(int)
     for w in works:
         count[w.kind.name] += 1
-    weights = np.array([count[w.kind.name] ** -0.5 for w in works])
+    weights = np.array([count[w.kind.name] ** -0.35 for w in works])
     return weights * len(weights) / weights.sum()
 
 

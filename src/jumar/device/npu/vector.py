@@ -122,11 +122,14 @@ def slice(task: Task, kind: Kind, chip: Chip) -> Work:
     source, result = largest(data), largest(outs)
     moved = nbytes_of(outs)
     read = moved
+    blocks = min(vector_cores(chip), max(1, math.ceil(moved / 8192)))
+    stages, scattered = 1.5, False
     match kind.name:
         case "ViewCopy" | "StridedSliceAssign":
             # the destination is written in place: only the values move
             source = data[4] if len(data) > 4 else min(data, key=lambda o: o.size if o.size > 8 else 1 << 60, default=result)
             moved = read = float(source.nbytes)
+            scattered = len(source.shape) == 1
             run = float(
                 source.dtype.nbytes
                 if source.dtype and len(source.shape) == 1
@@ -141,7 +144,10 @@ def slice(task: Task, kind: Kind, chip: Chip) -> Work:
         case _:
             read = min(nbytes_of(data), moved) if kind.name.startswith(("Pad", "Mirror", "Tri")) else moved
             run = min((_run_nbytes(result, o) for o in data if o.size > 16), default=4096.0)
-    blocks = min(vector_cores(chip), max(1, math.ceil(moved / 8192)))
+            stages += 0.15 * max(0, len(data) - 1) if kind.name in ("Concat", "Pack", "Stack") else 0.0
+            blocks = min(vector_cores(chip), max(1, math.ceil(moved / 2048)))
+    if kind.name in ("ViewCopy", "StridedSliceAssign"):
+        blocks, stages = vector_cores(chip), 3.0
     packets = moved / run / blocks if run < 8192 else 0.0
     return Work(
         kind,
@@ -152,8 +158,10 @@ def slice(task: Task, kind: Kind, chip: Chip) -> Work:
         moved,
         read + moved,
         loops=tiles_of(read + moved, blocks, chip, 2),
-        packets=packets,
-        stages=1.5,
+        packets=0.0 if scattered else packets,
+        # elements that lie apart are copied one by one
+        scalar_cycles=45.0 * packets if scattered else 0.0,
+        stages=stages,
     )
 
 
@@ -231,11 +239,15 @@ def reduce(task: Task, kind: Kind, chip: Chip) -> Work:
     blocks = min(cores, max(1, -(-size // 4096))) if left == 1 else deal(max(left, size // 8192), cores)[0]
     if size == left:
         return elementwise(task, kind, chip)
+    loss = "Loss" in kind.name
+    if loss:
+        # losses look their classes up on every core, and add up what the cores found
+        blocks = cores
     # the axis at the end is reduced inside a register, others by adding rows
     lengthwise = size / left if task.outputs else size
     ops = kind.ops + casts_of(task.inputs[:1]) + (3.0 if 1 < left and lengthwise < 64 else 0.0)
     return Work(
-        kind, MIX_VECTOR if left > 1 else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
+        kind, MIX_VECTOR if left > 1 or loss else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
         vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=kind.stages + (0.5 if blocks > 1 and left == 1 else 1.0), flops=float(size),
     )  # fmt: skip
 
@@ -281,6 +293,8 @@ def rope(task: Task, kind: Kind, chip: Chip) -> Work:
         rows=2.0 * deal(rows, vector_cores(chip))[1],
         stages=2.0,
         ragged=0.0,
+        # halves that lie one by one are drawn apart first
+        shuffled=3.0 * source.size / plain.blocks if "Interleave" in kind.name else 0.0,
         loops=tiles_of(plain.read + plain.written, plain.blocks, chip),
     )
 
@@ -322,8 +336,6 @@ def gather(task: Task, kind: Kind, chip: Chip) -> Work:
     if kind.ops or kind.name.startswith("Moe"):
         row = out.shape[-1] if out.shape else 1
     fetched = max(1, out.size // max(1, row))
-    if not whole and row == 1:
-        row = 1
     blocks = cores
     near = min(1.0, table.nbytes / (chip.ub_nbytes or 1))
     # a table that fits the buffer of a core is looked up there
@@ -332,6 +344,20 @@ def gather(task: Task, kind: Kind, chip: Chip) -> Work:
         kind, VECTOR, blocks, cores, moved + index, moved, min(float(table.nbytes), 4 * moved) + index + moved, loops=tiles_of(2 * moved, blocks, chip, 2),
         items=items, stages=3.0, vector_cycles=cycles_of(out.size / blocks, kind.ops, lane_nbytes(task.outputs), chip),
     )  # fmt: skip
+
+
+_SUMS = frozenset(
+    {
+        "EmbeddingDenseGrad",
+        "ScatterAdd",
+        "ScatterNdAdd",
+        "UnsortedSegmentSum",
+        "InplaceIndexAdd",
+        "IndexAdd",
+        "TensorScatterAdd",
+        "InplaceScatterAdd",
+    }
+)
 
 
 def scatter(task: Task, kind: Kind, chip: Chip) -> Work:
@@ -354,7 +380,8 @@ def scatter(task: Task, kind: Kind, chip: Chip) -> Work:
         moved,
         2 * moved,
         loops=tiles_of(2 * moved, cores, chip, 2),
-        items=count / cores,
+        # sums are read, added to and written back
+        items=count / cores * (2.0 if kind.name in _SUMS else 1.0),
         stages=3.0,
     )
 
@@ -377,31 +404,35 @@ def sort(task: Task, kind: Kind, chip: Chip) -> Work:
 
 
 def pool(task: Task, kind: Kind, chip: Chip) -> Work:
-    """Windows: each result takes every element of its window, and the rows of a window are moved one by one."""
-    small, large = (
-        min(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
-        max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1])),
-    )
-    cores = vector_cores(chip)
+    """Windows: for each row of results one short instruction a place of the window, which takes its latency, not its lanes."""
+    source, result = (task.inputs or (Operand((), None),))[0], largest(task.outputs)
+    if "Grad" in kind.name:
+        pooled, whole = min(task.inputs[:2], key=lambda o: o.size, default=source), result
+    else:
+        pooled, whole = (task.outputs or (result,))[0], source
     window = math.prod(ints(task.attrs.get("ksize", task.attrs.get("kernel_size", ())))) or 9
     mask = next((o for o in (*task.inputs, *task.outputs) if o.dtype and o.dtype.name in ("u16", "u8", "i32") and len(o.shape) >= 4), None)
-    if mask is not None and len(mask.shape) >= 4:
+    if mask is not None:
         window = max(1, mask.shape[2])
+    if "Global" in kind.name or "Adaptive" in kind.name:
+        window = max(1, whole.size // max(1, pooled.size))
     # the mask holds a bit for each place of each window, whatever shape it is listed with
-    bits = max(small, 1) * window / 8
-    read = sum(min(float(o.nbytes), bits) if o is mask else float(o.nbytes) for o in task.inputs)
-    written = sum(min(float(o.nbytes), bits) if o is mask else float(o.nbytes) for o in task.outputs)
-    backward = "Grad" in kind.name
-    lane = 4 if backward else lane_nbytes(task.inputs)
-    shape = task.inputs[0].shape if task.inputs else ()
-    planes = shape[0] * shape[1] if len(shape) >= 4 else max(1, large // 4096)
-    blocks, _ = deal(planes, cores)
-    ops = kind.ops * window + 2
-    results = max(1, small) if small > 1 else large
+    bits = max(pooled.size, 1) * window / 8
+    read, written = (
+        sum(min(float(o.nbytes), bits) if o is mask else float(o.nbytes) for o in side) for side in (task.inputs, task.outputs)
+    )
+    s = whole.shape
+    planes = s[0] * s[1] if len(s) >= 4 else max(1, whole.size // 4096)
+    cores = vector_cores(chip)
+    blocks, share = deal(s[0] if len(s) >= 4 and 16 <= s[0] and "Grad" in kind.name else planes, cores)
+    height = pooled.shape[2] if len(pooled.shape) >= 5 else max(1, int(math.sqrt(pooled.size / max(1, planes))))
+    rows = planes * height / blocks
+    latency = 200.0 if "Argmax" in kind.name or "Grad" in kind.name else 60.0
+    lane = lane_nbytes(task.inputs)
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
-        vector_cycles=cycles_of(results / blocks, ops, lane, chip), shuffled=5.0 * results * window / blocks if backward or "Argmax" in kind.name else 0.0,
-        stages=3.0, flops=float(results * window),
+        vector_cycles=cycles_of(pooled.size / blocks, kind.ops * window + 2, lane, chip), scalar_cycles=rows * min(window, 64) * latency if share else 0.0,
+        stages=3.0, flops=float(pooled.size * window),
     )  # fmt: skip
 
 
