@@ -39,9 +39,10 @@ class Segment:
 
     def run(self, known: list[Array], numbers: Sequence[Array]) -> list[Array]:
         """Values of the wanted nodes."""
+        arrays = [*known, *(numbers[i] for i in self.lifted)] if self.lifted else known
         if TWIN:
-            ran(self.graph)
-        return self.instance.run([*known, *(numbers[i] for i in self.lifted)] if self.lifted else known)
+            ran(self.graph, lambda: arrays)
+        return self.instance.run(arrays)
 
 
 @dataclass

@@ -101,8 +101,12 @@ class Run:
                     bound.put(i, tensor.array)
                     arrays[at] = tensor._value
         if TWIN:
-            ran(self.segment.graph)
+            ran(self.segment.graph, lambda: self._received(leaves, slots))
         return bound(*[s.get(leaves, slots) for s in self.given])
+
+    def _received(self, leaves: Sequence[Tensor], slots: Sequence[Array]) -> list[Array]:
+        """What the piece runs on, in the order of its parameters."""
+        return [*(s.tensor.array if isinstance(s, Held) else s.get(leaves, slots) for s in self.sources), *self.numbers]
 
     def _bind(self) -> Bound:
         stay: list[Array | None] = [None] * self.count

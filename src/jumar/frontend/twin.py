@@ -6,7 +6,7 @@ In: `set_context(device_target="Ascend")` on a machine without one (`start`), pi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,12 @@ GRAPH, OPERATOR = "graph", "operator"
 
 @dataclass
 class Watched:
-    """A graph that ran.   kind: a piece of a captured function, or one operator of PYNATIVE mode."""
+    """A graph that ran.   kind: a piece of a captured function, or one operator of PYNATIVE mode; inputs: of its first run, where they are kept."""
 
     graph: Graph
     kind: str
     runs: int = 0
+    inputs: tuple[Array, ...] | None = None
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Twin:
     graphs: dict[object, Watched] = field(default_factory=dict)
 
 
+KEPT_NBYTES = 1 << 30  # inputs beyond are not kept
+_KEEPS: list[bool] = [False]
 TWIN: list[Twin] = []  # one, while a script asks for an Ascend NPU: engines look here at every call
 
 
@@ -65,13 +68,24 @@ def stop() -> None:
     TWIN.clear()
 
 
-def ran(graph: Graph) -> None:
-    """A piece of a captured function ran."""
+def keep_inputs() -> None:
+    """From now on the inputs of each graph's first run are kept, so that the chip's arithmetic can be computed on them (`jumar run --numerics`)."""
+    _KEEPS[0] = True
+
+
+def ran(graph: Graph, received: Callable[[], Sequence[Array]]) -> None:
+    """A piece of a captured function is about to run.   received: its inputs, in the order of its parameters; it may write over them."""
     seen = TWIN[0].graphs
     found = seen.get(graph)
     if found is None:
-        found = seen[graph] = Watched(graph, GRAPH)
+        found = seen[graph] = Watched(graph, GRAPH, inputs=_copied(received(), seen.values()) if _KEEPS[0] else None)
     found.runs += 1
+
+
+def _copied(arrays: Sequence[Array], seen: Iterable[Watched]) -> tuple[Array, ...] | None:
+    """Copies, while all that is kept is not too much."""
+    held = sum(a.nbytes for w in seen for a in w.inputs or ())
+    return tuple(a.copy() for a in arrays) if held + sum(a.nbytes for a in arrays) <= KEPT_NBYTES else None
 
 
 def ran_operator(op: Op, arrays: Sequence[Array]) -> None:

@@ -36,6 +36,11 @@ INTERRUPTED = 130
 @click.option(
     "--soc", metavar="NAME", help="Run on the twin of this Ascend chip, whatever device the script sets: 910B4.  Values are computed here."
 )
+@click.option(
+    "--numerics",
+    is_flag=True,
+    help="On the twin: compute the chip's arithmetic here, too, and name the lines that overflow or lose accuracy.",
+)
 @click.option("--explain", is_flag=True, help="Say at the end what was captured and compiled, why again, and where the time went.")
 @click.option("--explain-json", type=click.Path(dir_okay=False, path_type=Path), help="Write the same as JSON into this file.")
 @click.option("--full-traceback", is_flag=True, help="Show every frame of a traceback.")
@@ -43,7 +48,8 @@ INTERRUPTED = 130
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    script: str, arguments: tuple[str, ...], mode: str | None, soc: str | None, explain: bool, explain_json: Path | None, full_traceback: bool, module: bool
+    script: str, arguments: tuple[str, ...], mode: str | None, soc: str | None, numerics: bool, explain: bool, explain_json: Path | None,
+    full_traceback: bool, module: bool,
 ) -> None:  # fmt: skip
     """Run a Python script that imports mindspore, with Jumar in its place.
 
@@ -51,6 +57,7 @@ def command(
     jumar run train.py --epochs 3
     jumar run --mode graph --explain train.py
     jumar run --soc 910B4 --explain train.py
+    jumar run --soc 910B4 --numerics train.py
     jumar run -m mypackage.train
     """
     if explain_json is not None and not explain_json.absolute().parent.is_dir():
@@ -66,6 +73,11 @@ def command(
         from jumar.context import force_soc  # noqa: PLC0415  (see above)
 
         force_soc(soc)
+    if numerics:
+        from jumar.frontend import twin  # noqa: PLC0415  (see above)
+
+        twin.keep_inputs()
+        explain = True
     terminal = os.dup(2) if explain else -1  # the script may send its own stderr elsewhere before it ends
     sys.argv = [script, *arguments]
     begun_s = time.perf_counter()
@@ -73,6 +85,9 @@ def command(
         code = _run(start, full_traceback)
     if explain or explain_json is not None:
         found = document(Report(script, record, time.perf_counter() - begun_s))
+        if numerics and not (found.get("twin") or {}).get("numerics"):
+            hint = "--soc NAME names a chip" if not found.get("twin") else "--mode graph captures the script's cells"
+            click.echo(f"run: --numerics found no graph that ran on the twin of an Ascend chip; {hint}", err=True)
         if explain:
             sys.stderr.flush()
             os.write(terminal, f"{report_text(found)}\n".encode())

@@ -12,8 +12,12 @@ from jumar.base import StackError
 from jumar.frontend import twin
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jumar.base import Array
     from jumar.compiler import TwinOptions
     from jumar.device.npu import Chip
+    from jumar.ir import Graph
 
 _SHOWN = 12
 HONEST = "values were computed on this CPU; times are predicted by the twin; nothing ran on an NPU"
@@ -43,11 +47,21 @@ class TwinRow:
 
 
 @dataclass(frozen=True)
+class TwinNumerics:
+    """The chip's arithmetic on one graph, on the inputs of its first run.   lines: for people; findings: `compiler.Findings` as a document."""
+
+    name: str
+    lines: tuple[str, ...]
+    findings: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class TwinRun:
-    """A whole run on the twin.   rows: what takes longest first."""
+    """A whole run on the twin.   rows: what takes longest first; numerics: where it was asked for."""
 
     chip: str
     rows: tuple[TwinRow, ...]
+    numerics: tuple[TwinNumerics, ...] = ()
 
     @property
     def total_us(self) -> float:
@@ -66,7 +80,19 @@ def twin_run() -> TwinRun | None:
         return None
     chip, seen = found
     rows = [_row(w, chip) for w in seen]
-    return TwinRun(chip.name, tuple(sorted(rows, key=lambda r: -r.total_us)))
+    numerics = tuple(_numerics(w.graph, w.inputs, chip, _options(w.kind, chip)) for w in seen if w.inputs is not None)
+    return TwinRun(chip.name, tuple(sorted(rows, key=lambda r: -r.total_us)), numerics)
+
+
+def _numerics(graph: Graph, inputs: Sequence[Array], chip: Chip, options: TwinOptions) -> TwinNumerics:
+    from jumar.compiler import prepared_graph, run_precision  # noqa: PLC0415  (see _row)
+    from jumar.tools.enable.npu_numerics import numerics_lines  # noqa: PLC0415
+
+    try:
+        found = run_precision(prepared_graph(graph), inputs, chip, options.precision, trials=1)
+    except StackError as error:
+        return TwinNumerics(graph.name, (f"not computed: {error.what}",), {"error": error.what})
+    return TwinNumerics(graph.name, tuple(numerics_lines(found)), found.document())
 
 
 def _row(seen: twin.Watched, chip: Chip) -> TwinRow:
@@ -107,6 +133,7 @@ def twin_document(run: TwinRun) -> dict[str, Any]:
     return {
         "chip": run.chip, "kind": "predicted", "note": HONEST, "predicted_us": round(run.total_us, 1),
         "low_us": round(low, 1), "high_us": round(high, 1), "rows": rows,
+        "numerics": [{"name": n.name, "lines": list(n.lines), "findings": n.findings} for n in run.numerics],
     }  # fmt: skip
 
 
@@ -119,6 +146,8 @@ def twin_lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"  {r['runs']:6} x {r['name']}: {about}")
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more (--explain-json has all)")
+    for n in found["numerics"]:
+        lines += [f"  numerics of {n['name']}, on the inputs of its first run:", *(f"    {line}" for line in n["lines"])]
     return lines
 
 
