@@ -1,7 +1,7 @@
 """Writes what comes from the code and from bench/results.
 
 The pages ops.md, settings.md, names.md, performance.md with its chart and errors/index.md;
-the table of twin/soc.md; the messages inside errors/*.md; figures in the READMEs.
+the tables of twin/soc.md and twin/formats-and-fusion.md; the messages inside errors/*.md; figures in the READMEs.
 
 In: the registry, `SETTINGS`, the newest results, and the snippets of the error pages, which are run.  Out: the files; `--check` says which
 are out of date.
@@ -26,6 +26,8 @@ sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 from docs import names, performance  # noqa: E402
 
 from jumar.base import SETTINGS, StackError  # noqa: E402
+from jumar.compiler.passes.fusion_rules import described  # noqa: E402
+from jumar.compiler.passes.switches import FREE, rule_names  # noqa: E402
 from jumar.device.npu import chips  # noqa: E402
 from jumar.ir import REGISTRY  # noqa: E402
 from jumar.tools.ops import op_rows  # noqa: E402
@@ -70,11 +72,15 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def between(page: Path, name: str, text: str) -> str:
+    """A page with a text between its marks of that name."""
+    before, rest = page.read_text(encoding="utf-8").split(f"<!-- {name} -->\n", 1)
+    after = rest.split(f"<!-- end of {name} -->\n", 1)[1]
+    return f"{before}<!-- {name} -->\n<!-- written by docs/generate.py -->\n\n{text}\n\n<!-- end of {name} -->\n{after}"
+
+
 def soc_page() -> str:
     """The chips: a table between the words that docs/twin/soc.md has around it."""
-    text = (DOCS / "twin" / "soc.md").read_text(encoding="utf-8")
-    before, rest = text.split("<!-- chips -->\n", 1)
-    after = rest.split("<!-- end of chips -->\n", 1)[1]
     lines = [
         "| chip | cores | clock | fp16 | bf16 | int8 | fp32 | memory | L2 | fp16 past 65504 |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -87,8 +93,23 @@ def soc_page() -> str:
         overflow = {"saturate": "saturates", "infnan": "inf", "both": "inf, or saturates"}[c.overflow]
         cells = (f"`{c.name}`", f"{c.cube_cores} + {c.vector_cores}", clock, *peaks, memory, text_of(figures["l2_nbytes"]), overflow)
         lines.append(f"| {' | '.join(cells)} |")
-    table = "\n".join(lines)
-    return f"{before}<!-- chips -->\n<!-- written by docs/generate.py -->\n\n{table}\n\n<!-- end of chips -->\n{after}"
+    return between(DOCS / "twin" / "soc.md", "chips", "\n".join(lines))
+
+
+def fusion_page() -> str:
+    """The device's fusion rules: those that join something here, then those that are only known."""
+    known = dict(rule_names())
+    order = ("310", "310b", "310p", "910", "910b", "910_93", "950")
+    lines = ["| rule | group | after | joins | chips | switched off |", "|---|---|---|---|---|---|"]
+    used = set()
+    for name, after, what in described():
+        rule = known[name]
+        chips_of = " ".join(f for f in order if rule.on(f))
+        lines.append(f"| `{name}` | {rule.group} | {after} | {what} | {chips_of} | {rule.switched_off} |")
+        used.add(name)
+    rest = [f"`{n}`" if r.switched_off == FREE else f"`{n}` ({r.switched_off})" for n, r in sorted(known.items()) if n not in used]
+    lines += ["", f"A switch file may name these {len(rest)}, too, and they change nothing here:", "", ", ".join(rest) + "."]
+    return between(DOCS / "twin" / "formats-and-fusion.md", "rules", "\n".join(lines))
 
 
 def index_page() -> str:
@@ -155,6 +176,7 @@ def generated() -> dict[Path, str]:
     """Every generated page's text."""
     pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
     pages[DOCS / "twin" / "soc.md"] = soc_page()
+    pages[DOCS / "twin" / "formats-and-fusion.md"] = fusion_page()
     pages[DOCS / "names.md"] = names.page(NOTE)
     pages[DOCS / "performance.md"] = performance.page(NOTE)
     pages[DOCS / "images" / "performance.svg"] = performance.chart(performance.newest_bars())
