@@ -96,20 +96,10 @@ def _lies_together(value: Node, axis: int, formats: Formats) -> bool:
     """Whether every dimension before an axis, as stored, is 1."""
     format = formats.of[value]
     stored = stored_shape(value.shape, format, value.dtype)
-    match base_format(format):
-        case "ND":
-            at = axis
-        case "NC1HWC0":
-            at = axis
-        case "FRACTAL_NZ":
-            at = {value.rank - 1: value.rank - 2, value.rank - 2: value.rank - 1}.get(axis, axis)
-        case _:
-            return False
-    return all(d == 1 for d in stored[:at])
+    places = {ND: axis, NC1HWC0: axis, FRACTAL_NZ: {value.rank - 1: value.rank - 2, value.rank - 2: value.rank - 1}.get(axis, axis)}
+    at = places.get(base_format(format))
+    return at is not None and all(d == 1 for d in stored[:at])
 
 
 def _aligned(value: Node, formats: Formats) -> bool:
     return stored_nbytes(value.shape, formats.of[value], value.dtype) % ALIGNED_NBYTES == 0
-
-
-assert {FRACTAL_NZ, NC1HWC0, ND} == {"FRACTAL_NZ", "NC1HWC0", "ND"}, "names that are matched above"
