@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,9 +76,6 @@ CONSTANTS: dict[str, tuple[float, float, float, float, str, str]] = {
     "dsa_item_us": (3e-6, 1e-7, 1e-3, 1, "us", "each random bit that the DSA unit draws"),
     "collective_us": (30.0, 5, 200, 1, "us", "start of a collective and its synchronisation"),
 }  # fmt: skip
-GENERATIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "2201": ({"launch": 1.0, "memory": 1.0, "cube": 1.0, "vector": 1.0, "measured": True}, "910B, 910_93: what the table holds"),
-}
 
 PRIOR = 0.35  # weight of the hold to the start, against a row's weight of 1
 SCALE = 0.15  # residuals beyond it count linearly, as of an absolute error
@@ -259,6 +255,17 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def _generations(path: Path) -> list[str]:
+    """The lines of [generations] as they are: they are not fitted here but to whole models, by fit_twin_models.py."""
+    inside, kept = False, []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            inside = line == "[generations]"
+        elif inside and " = {" in line:
+            kept.append(line)
+    return kept
+
+
 def write(given: Calibration, path: Path) -> None:
     """The constants as a file that can be read."""
     lines = [
@@ -276,9 +283,7 @@ def write(given: Calibration, path: Path) -> None:
         "# architectures by the number of CANN: factors on times, rates and cycles where they differ from the measured one",
         "[generations]",
     ]
-    for name, (values, about) in GENERATIONS.items():
-        inner = ", ".join(f"{k} = {str(v).lower()}" for k, v in values.items())
-        lines.append(f"{name} = {{ {inner} }} # {about}")
+    lines += _generations(path)
     lines += ["", "# what is left between formula and measurement: measured / formula, and the 10 and 90 % points around it", "[families]"]
     for name, s in sorted(given.families.items()):
         inner = ", ".join(f"{k} = {_number(getattr(s, k))}" for k in ("factor", "low", "high", "low_new", "high_new", "nbytes", "flops"))

@@ -202,8 +202,7 @@ def transpose(task: Task, kind: Kind, chip: Chip) -> Work:
 
 
 def _is_filter_layout(operand: Operand) -> bool:
-    s = operand.shape
-    return operand.format.startswith("FRACTAL_Z") or (len(s) == 4 and s[2] == 16 and s[3] in (8, 16, 32))
+    return operand.format.startswith("FRACTAL_Z")
 
 
 def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
@@ -211,8 +210,9 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
     read, written = nbytes_of(task.inputs[:1]), nbytes_of(task.outputs[:1])
     size = max(largest_size(task.inputs[:1]), largest_size(task.outputs[:1]), 1)
     shape = max((o for o in (*task.inputs[:1], *task.outputs[:1])), key=lambda o: len(o.shape), default=Operand((1,), None)).shape
-    images = shape[0] if len(shape) == 5 else 0
+    images = shape[0] if len(shape) == 5 and not any(is_fractal(o) for o in (*task.inputs[:1], *task.outputs[:1])) else 0
     filters = any(_is_filter_layout(o) for o in (*task.inputs[:1], *task.outputs[:1]))
+    matrix = any(is_fractal(o) for o in (*task.inputs[:1], *task.outputs[:1]))
     cores = vector_cores(chip)
     blocks = deal(images, cores)[0] if images >= 16 else min(cores, max(1, size // 8192))
     return Work(
@@ -224,8 +224,8 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
         written,
         read + written,
         loops=tiles_of(read + written, blocks, chip, 2),
-        # filters are turned in four axes, maps in two
-        shuffled=size / blocks * (10.0 if filters else 1.0),
+        # filters are turned in four axes, maps in two; a matrix goes into blocks of whole rows, which the move itself lays out
+        shuffled=size / blocks * (10.0 if filters else 0.25 if matrix else 1.0),
         stages=3.0,
     )
 
