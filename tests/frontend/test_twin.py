@@ -39,8 +39,8 @@ def test_values_are_those_of_the_cpu_and_operators_are_counted() -> None:
         y = ops.add(x, x)
     assert np.array_equal(y.asnumpy(), 2 * x.asnumpy())
     found = twin.watched()
-    assert found is not None and found[0].name == "Ascend910B4"
-    assert [(w.graph.name, w.kind, w.runs) for w in found[1]] == [("add", twin.OPERATOR, 3)]
+    assert found is not None and found.chip.name == "Ascend910B4"
+    assert [(w.graph.name, w.kind, w.runs) for w in found.graphs.values()] == [("add", twin.OPERATOR, 3)]
 
 
 def test_pieces_of_captured_functions_are_counted() -> None:
@@ -54,7 +54,7 @@ def test_pieces_of_captured_functions_are_counted() -> None:
         double(Tensor(np.ones((2, 3), np.float32)))
     found = twin.watched()
     assert found is not None
-    assert [(w.kind, w.runs) for w in found[1]] == [(twin.GRAPH, 4)]
+    assert [(w.kind, w.runs) for w in found.graphs.values()] == [(twin.GRAPH, 4)]
 
 
 def test_on_the_cpu_nothing_is_watched() -> None:
@@ -68,7 +68,7 @@ def test_the_chip_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_SOC", "310P3")
     set_context(device_target="Ascend")
     found = twin.watched()
-    assert found is not None and found[0].name == "Ascend310P3"
+    assert found is not None and found.chip.name == "Ascend310P3"
     monkeypatch.setenv("JUMAR_SOC", "310P33")
     with pytest.raises(DeviceError, match="310P3"):
         set_context(device_target="Ascend")

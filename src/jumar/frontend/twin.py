@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GRAPH, OPERATOR = "graph", "operator"
 
 
-@dataclass
+@dataclass(eq=False)
 class Watched:
     """A graph that ran.   kind: a piece of a captured function, or one operator of PYNATIVE mode; inputs: of its first run, where they are kept."""
 
@@ -33,12 +33,14 @@ class Watched:
 
 @dataclass
 class Twin:
-    """The NPU that is stood for, and what ran meanwhile."""
+    """The NPU that is stood for, and what ran meanwhile.   order: single operators as they ran, the first LONGEST of them."""
 
     chip: Chip
     graphs: dict[object, Watched] = field(default_factory=dict)
+    order: list[Watched] = field(default_factory=list)
 
 
+LONGEST = 100_000
 KEPT_NBYTES = 1 << 30  # inputs beyond are not kept
 _KEEPS: list[bool] = [False]
 TWIN: list[Twin] = []  # one, while a script asks for an Ascend NPU: engines look here at every call
@@ -97,8 +99,10 @@ def ran_operator(op: Op, arrays: Sequence[Array]) -> None:
         node = apply(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
         found = seen[key] = Watched(Graph(op.name, node.inputs, node.results), OPERATOR)
     found.runs += 1
+    if len(TWIN[0].order) < LONGEST:
+        TWIN[0].order.append(found)
 
 
-def watched() -> tuple[Chip, list[Watched]] | None:
-    """The chip and what ran on its twin; None where no script asked for one."""
-    return (TWIN[0].chip, list(TWIN[0].graphs.values())) if TWIN else None
+def watched() -> Twin | None:
+    """The twin and what ran on it; None where no script asked for one."""
+    return TWIN[0] if TWIN else None

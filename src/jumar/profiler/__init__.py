@@ -1,6 +1,7 @@
 """`mindspore.profiler`: where the time of a script goes, from the spans and events of our own trace.
 
 In: `Profiler(output_path=...)`, or `profile(...)` as a block.  Out: `jumar_profile.json` in that folder: spans (what, when, how long, facts) and events.
+On the twin of an Ascend NPU also a folder for each graph that ran, `..._ascend_ms`, in the formats of Ascend's own profiler (ascend/), predicted.
 Switches for devices that are not here (levels, AiCore metrics) are checked and kept.
 """
 
@@ -14,7 +15,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jumar.base import event, nearest, recording
+from jumar.base import StackError, event, nearest, recording
+from jumar.frontend import twin, twin_forecast
+from jumar.log import warning
 from jumar.profiler import mstx
 
 FILE = "jumar_profile.json"
@@ -118,6 +121,23 @@ class Profiler:
         self._folder.mkdir(parents=True, exist_ok=True)
         document = {"metadata": self._extra, "steps": self._step, "spans": spans, "events": events}
         (self._folder / FILE).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        if (stood := twin.watched()) is not None:
+            self._write_twin(stood)
+
+    def _write_twin(self, stood: twin.Twin) -> None:
+        """One step of each graph that ran, and the operators that ran one by one, as Ascend's profiler would have written them."""
+        from jumar.profiler.ascend import write_forecast, write_profile  # noqa: PLC0415  (the compiler comes with it)
+
+        forecasts = {}
+        for seen in stood.graphs.values():
+            try:
+                forecasts[seen] = twin_forecast.forecast_of(seen, stood.chip)
+            except StackError as error:
+                warning("profiler: %s has no forecast on %s: %s", seen.graph.name, stood.chip.name, error.what)
+        for number, (seen, found) in enumerate((w, f) for w, f in forecasts.items() if w.kind == twin.GRAPH):
+            write_forecast(self._folder, found, name=f"{seen.graph.name}-{number}", flavour="ms")
+        if (line := twin_forecast.eager_line(stood.order, forecasts, stood.chip)) is not None:
+            write_profile(self._folder, line, name="pynative", flavour="ms")
 
     def _span(self, s: Any) -> dict[str, Any]:
         begun_us = round((s.start_s - self._begun_s) * 1e6)

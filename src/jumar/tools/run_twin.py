@@ -9,25 +9,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jumar.base import StackError
-from jumar.frontend import twin
+from jumar.frontend import twin, twin_forecast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jumar.base import Array
-    from jumar.compiler import TwinOptions
+    from jumar.compiler import Forecast, TwinOptions
     from jumar.device.npu import Chip
     from jumar.ir import Graph
 
 _SHOWN = 12
+SCRIPT = "script"  # the kind of the row of single operators together
 HONEST = "values were computed on this CPU; times are predicted by the twin; nothing ran on an NPU"
 
 
 @dataclass(frozen=True)
 class TwinRow:
-    """One graph, or one operator of PYNATIVE mode.   time_us, low_us, high_us: of one run, with an 80 % interval; launch_us: of the host for it.
+    """One graph, one operator of PYNATIVE mode (the device's part), or all of those in order, with the host's part.
 
-    bound: what holds it back.  peak_nbytes: of device memory.  error: why there is no forecast.
+    time_us, low_us, high_us: of one run, with an 80 % interval.   bound: what holds it back.  peak_nbytes: of device memory.  error: why there is no forecast.
     """
 
     name: str
@@ -42,8 +43,9 @@ class TwinRow:
     error: str = ""
 
     @property
-    def total_us(self) -> float:
-        return self.runs * self.time_us
+    def counts(self) -> bool:
+        """Whether it is a part of the whole: single operators are, together, in the row of the script."""
+        return self.kind != twin.OPERATOR
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,12 @@ class TwinRun:
 
     @property
     def total_us(self) -> float:
-        return sum(r.total_us for r in self.rows)
+        return sum(r.runs * r.time_us for r in self.rows if r.counts)
 
     @property
     def interval_us(self) -> tuple[float, float]:
         """The sums of the ends of the rows' intervals: errors of one model are taken as common."""
-        return sum(r.runs * r.low_us for r in self.rows), sum(r.runs * r.high_us for r in self.rows)
+        return sum(r.runs * r.low_us for r in self.rows if r.counts), sum(r.runs * r.high_us for r in self.rows if r.counts)
 
 
 def twin_run() -> TwinRun | None:
@@ -78,10 +80,16 @@ def twin_run() -> TwinRun | None:
     found = twin.watched()
     if found is None:
         return None
-    chip, seen = found
-    rows = [_row(w, chip) for w in seen]
-    numerics = tuple(_numerics(w.graph, w.inputs, chip, _options(w.kind, chip)) for w in seen if w.inputs is not None)
-    return TwinRun(chip.name, tuple(sorted(rows, key=lambda r: -r.total_us)), numerics)
+    chip, seen = found.chip, list(found.graphs.values())
+    forecasts: dict[twin.Watched, Forecast] = {}
+    rows = [_row(w, chip, forecasts) for w in seen]
+    rows.sort(key=lambda r: -r.runs * r.time_us)
+    if line := twin_forecast.eager_line(found.order, forecasts, chip):
+        missing = sum(w.runs for w in seen if w.kind == twin.OPERATOR) - len(found.order)
+        about = f"{len(found.order)} operators one by one" + (f" (the first; {missing} more ran)" if missing > 0 else "")
+        rows.insert(0, TwinRow(about, SCRIPT, 1, len(line.tasks), line.latency_us, line.low_us, line.high_us, line.bound))
+    numerics = tuple(_numerics(w.graph, w.inputs, chip, twin_forecast.options_of(w.kind, chip)) for w in seen if w.inputs is not None)
+    return TwinRun(chip.name, tuple(rows), numerics)
 
 
 def _numerics(graph: Graph, inputs: Sequence[Array], chip: Chip, options: TwinOptions) -> TwinNumerics:
@@ -95,29 +103,16 @@ def _numerics(graph: Graph, inputs: Sequence[Array], chip: Chip, options: TwinOp
     return TwinNumerics(graph.name, tuple(numerics_lines(found)), found.document())
 
 
-def _row(seen: twin.Watched, chip: Chip) -> TwinRow:
-    from jumar.compiler import forecast  # noqa: PLC0415  (a script for the CPU needs no forecast)
-
+def _row(seen: twin.Watched, chip: Chip, forecasts: dict[twin.Watched, Forecast]) -> TwinRow:
     try:
-        f = forecast(seen.graph, chip, _options(seen.kind, chip))
+        f = forecasts[seen] = twin_forecast.forecast_of(seen, chip)
     except StackError as error:
         return TwinRow(seen.graph.name, seen.kind, seen.runs, error=error.what)
-    line = f.timeline
-    return TwinRow(
-        seen.graph.name, seen.kind, seen.runs, len(f.launches), line.latency_us, line.low_us, line.high_us, line.bound, f.memory.needed_nbytes
-    )  # fmt: skip
-
-
-def _options(kind: str, chip: Chip) -> TwinOptions:
-    """As MindSpore runs it: operators of PYNATIVE mode one by one; graphs sunk on the first generation and at O2, else kernel by kernel."""
-    from jumar.compiler import Precision, TwinOptions  # noqa: PLC0415  (see above)
-    from jumar.context import get_context  # noqa: PLC0415
-
-    level = get_context("jit_config").get("jit_level", "")
-    sunk = level == "O2" or (not level and chip.arch < 2200)
-    keeps = chip.cube_macs.get("f32", 0) > 0  # a cube without f32 computes in f16, whatever the script says
-    mode = "eager" if kind == twin.OPERATOR else "sunk" if sunk else "stepwise"
-    return TwinOptions(Precision("must_keep_origin_dtype" if keeps else "allow_fp32_to_fp16"), mode, training=True)
+    line, peak = f.timeline, f.memory.needed_nbytes
+    if seen.kind == twin.OPERATOR:  # the host's part is the script's: see the row of all of them
+        low, high = (sum(getattr(p, end) for p in f.predictions) for end in ("low_us", "high_us"))
+        return TwinRow(seen.graph.name, seen.kind, seen.runs, len(f.launches), line.busy_us, low, high, line.bound, peak)
+    return TwinRow(seen.graph.name, seen.kind, seen.runs, len(f.launches), line.latency_us, line.low_us, line.high_us, line.bound, peak)
 
 
 def twin_document(run: TwinRun) -> dict[str, Any]:

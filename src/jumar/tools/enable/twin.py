@@ -15,6 +15,7 @@ from jumar.compiler import BATCH_COMMAND, Advice, Alternative, Forecast, TwinOpt
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Chip, Prediction, Task
 from jumar.frontend import Port
 from jumar.ir import Graph, Node
+from jumar.profiler.ascend import lives_of, write_profile
 from jumar.tools.enable.graphs import place, title
 from jumar.tools.enable.twin_facts import (
     AdviceFact,
@@ -34,7 +35,6 @@ from jumar.tools.enable.twin_facts import (
     UnitFact,
 )
 from jumar.tools.enable.units import nbytes_text, plural
-from jumar.tools.profile import lives_of, write_profile
 
 UNITS = {  # as the report calls them
     VECTOR: "vector", MIX_CUBE: "cube + vector", MIX_VECTOR: "cube + vector", AI_CPU: "AI CPU", DVPP: "DVPP", HOST: "host", COMMUNICATION: "communication",

@@ -17,11 +17,11 @@ from typing import Any
 from jumar.base import ToolError
 from jumar.compiler import Forecast
 from jumar.device.npu import COMMUNICATION, Timeline
-from jumar.tools.profile import host, kernels, memory
-from jumar.tools.profile.communication import communication, communication_matrix
-from jumar.tools.profile.kernels import Rows
-from jumar.tools.profile.step import PREDICTED, Life, Step, lives_of
-from jumar.tools.profile.trace import trace
+from jumar.profiler.ascend import host, kernels, memory
+from jumar.profiler.ascend.communication import communication, communication_matrix
+from jumar.profiler.ascend.kernels import Rows
+from jumar.profiler.ascend.step import PREDICTED, Life, Step, lives_of
+from jumar.profiler.ascend.trace import trace
 from jumar.version import MINDSPORE_VERSION, VERSION
 
 FLAVOURS = ("pt", "ms")

@@ -5,8 +5,8 @@ In: a `Step` with `lives`.  Out: rows of text.  Megabytes and kilobytes are of 1
 
 from __future__ import annotations
 
-from jumar.tools.profile.kernels import Rows, number
-from jumar.tools.profile.step import Step
+from jumar.profiler.ascend.kernels import Rows, number
+from jumar.profiler.ascend.step import Step
 
 OPERATOR_MEMORY = (
     "Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration(us),Active Duration(us),Allocation Total Allocated(MB),"

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from jumar.device.npu import HOST_STREAM, Span
-from jumar.tools.profile.communication import message, sent
-from jumar.tools.profile.kernels import DTYPES, overlap
-from jumar.tools.profile.step import PREDICTED, Step, computing
+from jumar.profiler.ascend.communication import message, sent
+from jumar.profiler.ascend.kernels import DTYPES, overlap
+from jumar.profiler.ascend.step import PREDICTED, Step, computing
 
 PYTHON, HARDWARE, CANN, ANALYSIS, LINKS = 9000, 100, 101, 102, 103
 _HOST_THREAD, _GROUP, _PLANE = 9000, 0, 1

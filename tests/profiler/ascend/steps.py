@@ -2,7 +2,7 @@
 
 from jumar.base import bf16, f16, f32
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, HOST, VECTOR, Operand, Prediction, Task, Timeline, collective, find_chip, timeline
-from jumar.tools.profile import lives_of
+from jumar.profiler.ascend import lives_of
 
 CHIP = find_chip("Ascend910B4")
 AT_US = 1_736_408_883_704_643.0

@@ -9,14 +9,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.profiler.ascend.steps import AT_US, CHIP, line, lives
 from tests.tools.helpers import small_network
-from tests.tools.profile.steps import AT_US, CHIP, line, lives
 
 from jumar.base import ToolError
 from jumar.compiler import TwinOptions, forecast
 from jumar.device.npu import timeline
 from jumar.frontend import load
-from jumar.tools.profile import write_forecast, write_op_summary, write_profile
+from jumar.profiler.ascend import write_forecast, write_op_summary, write_profile
 
 FORMATS = Path(os.environ.get("SHARED", Path(__file__).resolve().parents[4] / "shared")) / "facts" / "formats"
 PIPES = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from jumar.device.npu import COMMUNICATION, Span, Task, transfers
-from jumar.tools.profile.step import Step, collective_type
+from jumar.profiler.ascend.step import Step, collective_type
 
 _TRANSPORTS = ("RDMA", "HCCS", "PCIE", "SDMA", "SIO")
 

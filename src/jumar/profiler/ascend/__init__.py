@@ -5,7 +5,7 @@ One file writes one kind of file: kernels.py the tables of kernels, host.py thos
 Every figure comes from the twin; where a format has a text of its own (labels, versions, metadata) it says that it is predicted.
 """
 
-from jumar.tools.profile.step import Life, Step, lives_of
-from jumar.tools.profile.write import write_forecast, write_op_summary, write_profile
+from jumar.profiler.ascend.step import Life, Step, lives_of
+from jumar.profiler.ascend.write import write_forecast, write_op_summary, write_profile
 
 __all__ = ["Life", "Step", "lives_of", "write_forecast", "write_op_summary", "write_profile"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import statistics
 
 from jumar.device.npu import HOST_STREAM
-from jumar.tools.profile.kernels import Rows, number
-from jumar.tools.profile.step import Step, on_cores
+from jumar.profiler.ascend.kernels import Rows, number
+from jumar.profiler.ascend.step import Step, on_cores
 
 API_STATISTIC = "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance"
 OPERATOR_DETAILS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, MIX_CUBE, MIX_VECTOR, VECTOR, Operand, Span
-from jumar.tools.profile.step import Step, collective_type, computing, union, without
+from jumar.profiler.ascend.step import Step, collective_type, computing, union, without
 
 Rows = list[list[str]]
 NONE = "N/A"
