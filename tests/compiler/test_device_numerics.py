@@ -249,6 +249,22 @@ def test_underflow_is_counted() -> None:
     assert any("become 0 in f16" in line for line in findings.advice)
 
 
+def test_what_underflows_beside_large_neighbours_is_worth_no_advice_but_in_training() -> None:
+    x = np.full((4, 8), 1e-5, np.float32)
+    x[0] = 1.0
+    graph = built(lambda x: square(mul(x, 1.0)), (4, 8))
+    findings = device_numerics(graph, [x], find_chip("910B4"))
+    assert node(findings, "square").zeros == 24 and not findings.advice
+    step = Graph("step", graph.params, graph.outputs, graph.output_names, updates=((0, 0),))
+    assert any("a loss scale lifts gradients" in line for line in device_numerics(step, [x], find_chip("910B4")).advice)
+
+
+def test_outputs_that_are_all_near_zero_are_within_though_far_off_for_their_size() -> None:
+    x = np.full((4, 8), 1e-7, np.float32)
+    findings = device_numerics(built(lambda x: mul(x, 1.0), (4, 8)), [x], find_chip("910B4"))
+    assert findings.outputs[0].error > 0.1 and findings.within
+
+
 def test_a_mean_of_squares_overflows_where_it_is_written_out() -> None:
     x = np.full((4, 8), 300.0, np.float32)
     findings = device_numerics(built(lambda x: ReduceMean((1,), keepdims=True)(square(x)), (4, 8)), [x], find_chip("910B4"))

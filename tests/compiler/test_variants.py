@@ -103,3 +103,14 @@ def test_inner_sizes_are_padded_and_outputs_stay() -> None:
     assert changed.outputs[0].type == graph.outputs[0].type
     values = [np.random.default_rng(0).standard_normal((1, 3, 6, 6), dtype=np.float32)]
     np.testing.assert_allclose(interpret(changed, values)[0], interpret(graph, values)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_of_two_values_stays_when_what_it_reads_was_padded_before() -> None:
+    """Attention after padded layers: neither of its inputs is a weight."""
+    x = param("x", TensorType((4, 10), f32))
+    y = MatMul()(Relu()(MatMul()(x, weights(10, 10))), weights(10, 10))
+    graph = Graph("net", (x,), (MatMul()(MatMul()(y, constant(np.ones((10, 4), np.float32))), y),))
+    found = padded(graph, 16)
+    assert found is not None and found[1]
+    values = [np.random.default_rng(0).standard_normal((4, 10), dtype=np.float32)]
+    np.testing.assert_allclose(interpret(found[0], values)[0], interpret(graph, values)[0], rtol=1e-3, atol=1e-3)

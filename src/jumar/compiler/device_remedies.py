@@ -115,9 +115,11 @@ def advice(run: SideBySide, nodes: Sequence[NodeNumerics], chip: Chip, arithmeti
     for n in (x for x in nodes if x.unbounded):
         lines.append(f"{n.label}: {n.unbounded} elements are not finite in fp32 either: this is the model, not the chip")
         break
-    small = max((n for n in nodes if n.zeros > SHARE * n.size), key=lambda n: n.zeros / n.size, default=None)
+    training = bool(run.graph.updates)  # there a small gradient counts, however large its neighbours are
+    lost = (n for n in nodes if n.zeros > SHARE * n.size and (training or n.born > 2 * limits(_dtype(by_number[n.number])).step))
+    small = max(lost, key=lambda n: n.zeros / n.size, default=None)
     if small is not None:
-        how = "a loss scale lifts gradients over that" if run.graph.updates else "scale it up, or keep it in fp32, if it matters"
+        how = "a loss scale lifts gradients over that" if training else "scale it up, or keep it in fp32, if it matters"
         lines.append(f"{small.label}: {small.zeros / small.size:.0%} of its elements become 0 in {small.dtype}; {how}")
     return lines
 

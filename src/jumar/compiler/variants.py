@@ -277,7 +277,7 @@ def padded(graph: Graph, multiple: int) -> tuple[Graph, tuple[tuple[str, int, in
         if all(a is b for a, b in zip(node.inputs, inputs, strict=True)) and node not in grows:
             return node
         more = next((wide[i] for i in inputs if i in wide), None)
-        if isinstance(node.op, Contraction):
+        if isinstance(node.op, Contraction) and (more or node in grows):
             x, w, *bias = inputs
             weights = w.array
             assert weights is not None, "products with constant weights only"
