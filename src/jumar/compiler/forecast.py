@@ -19,6 +19,7 @@ from jumar.compiler.passes.precision import CastFact, Precision, set_precision
 from jumar.compiler.passes.recognize_dequantize import RecognizeDequantize
 from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.select import Selection, select
+from jumar.compiler.passes.signed_codes import SignedCodes
 from jumar.compiler.passes.switches import Switches
 from jumar.compiler.stages import device_independent
 from jumar.compiler.tasks import Launch, launches
@@ -68,7 +69,7 @@ def forecast(graph: Graph, chip: Chip, options: TwinOptions | None = None) -> Fo
         prepared = graph
         for step in device_independent():
             prepared = step(prepared)
-        prepared = RecognizeDequantize()(prepared)
+        prepared = RecognizeDequantize()(SignedCodes()(prepared))
         if options.training:
             prepared = RecognizeGradients(device_independent())(prepared)
         typed, casts = set_precision(prepared, chip, options.precision)

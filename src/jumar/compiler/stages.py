@@ -61,7 +61,7 @@ def device_independent() -> tuple[Pass, ...]:
     """What any device gains from: the passes before an Ascend NPU's own.   Attention stays as it is written: GE makes no FlashAttention of it by
     itself, and no softmax of an exp that no maximum was taken off, which overflows on the device."""
     table: tuple[Pass, ...] = (
-        Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(False), Fold(), Canonicalize(),
+        Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(None), Fold(), Canonicalize(),
         Recognize(attention=False, unshifted=False), Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
     )  # fmt: skip
     return table

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import jumar.operators as ops
-from jumar.base import CompileError, Loc, OpError, TensorType, bf16, f16, f32, f64, i8, i64, u8
+from jumar.base import CompileError, Loc, OpError, TensorType, bf16, f16, f32, f64, i8, i32, i64, u8
 from jumar.compiler.passes.select import select
 from jumar.device.npu import AI_CPU, CUBE, HOST, VECTOR, find_chip
 from jumar.ir import REGISTRY, Graph, apply, constant, f32t, interpret, param, tensor
@@ -98,6 +98,10 @@ def test_an_operator_without_a_kernel_is_taken_apart_and_computes_the_same():
         (ops.Dequantize(), tensor(u8, 3, 4), np.array(0.02, np.float32), np.array(128, np.uint8)),
         (ops.AvgPool((3,), (1,), (0,), (0,), (2,)), f32t(1, 2, 9)),
         (ops.Pad((4,), (5,), "wrap"), tensor(i64, 3)),
+        (ops.ReduceSum((1,)), tensor(i32, 3, 4)),
+        (ops.Conv((1, 1), (1, 1), (1, 1), (1, 1), 2, x_zero=-7), tensor(i8, 1, 2, 5, 5), np.full((2, 1, 3, 3), 254, np.int16)),
+        (ops.Conv((1, 1), (1, 1), (1, 1), (1, 1), 2, x_zero=7), tensor(u8, 1, 2, 5, 5), np.full((2, 1, 3, 3), -99, np.int16)),
+        (ops.MaxPool((2, 2), (2, 2), (0, 0), (0, 0), (1, 1)), tensor(i8, 1, 2, 4, 4)),
     ]
     for op, *inputs in cases:
         graph = graph_of(op, *inputs)

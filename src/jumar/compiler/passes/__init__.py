@@ -19,6 +19,7 @@ from jumar.compiler.passes.recognize_dequantize import RecognizeDequantize
 from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.recompute import Recompute
 from jumar.compiler.passes.select import Select
+from jumar.compiler.passes.signed_codes import SignedCodes
 from jumar.compiler.passes.split import Split
 
 PASSES: dict[str, Callable[..., Any]] = {
@@ -39,6 +40,7 @@ PASSES: dict[str, Callable[..., Any]] = {
         Recompute,
         Select,
         SetPrecision,
+        SignedCodes,
         Split,
     )
 }
@@ -61,6 +63,7 @@ __all__ = [
     "Recompute",
     "Select",
     "SetPrecision",
+    "SignedCodes",
     "Split",
     "coverage",
 ]

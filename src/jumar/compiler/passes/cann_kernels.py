@@ -111,9 +111,8 @@ def _conv(node: Node, chip: Chip) -> Found:
     if x.dtype.is_integer:
         if x.dtype.name != node.inputs[1].dtype.name:
             return ()
-        return Kernel(
-            "QuantConv2D" if is_new(chip) else "Conv2D", "code", CUBE, "aclnnQuantConvolution" if is_new(chip) else "-", cpu=False
-        )
+        kind = "QuantConv2D" if is_new(chip) else "DepthwiseConv2D" if is_depthwise(node) else "Conv2D"
+        return Kernel(kind, "code", CUBE, "aclnnQuantConvolution" if is_new(chip) else "-", cpu=False)
     if x.rank == 5:
         return Kernel("Conv3DV2" if is_new(chip) else "Conv3D", "cube", CUBE, cpu=False)
     if x.rank > 5:
@@ -321,7 +320,7 @@ def _top_k(node: Node, chip: Chip) -> Found:
 
 def _dequantize(node: Node, chip: Chip) -> Found:
     codes = node.inputs[0].dtype.name
-    if node.dtype.name not in ("f16", "bf16") or codes not in ("i8", "i32") or len(node.inputs) > 2:
+    if node.dtype.name not in ("f16", "bf16") or codes not in ("i8", "i32") or (codes == "i32" and len(node.inputs) > 2):
         return ()
     return Kernel("AscendDequant", "cast", aclnn="-", cpu=False) if codes == "i32" else Kernel("AscendAntiQuantV2", "code", cpu=False)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import f16, f32, i8, i32, u8
+from jumar.base import f16, f32, i8, i16, i32, i64, u8
 from jumar.compiler.passes.decompose import decomposed
-from jumar.device.npu import Chip
+from jumar.device.npu import Chip, library
 from jumar.ir import Node, constant, located
 from jumar.operators import (
     BitCast,
@@ -27,6 +27,7 @@ from jumar.operators import (
     MatMul,
     Quantize,
     ReduceSum,
+    Resize,
     Round,
     Slice,
     add,
@@ -92,6 +93,21 @@ def _of_signed(node: Node, chip: Chip) -> Expansion | None:
             sums = op(x, constant(np.ones(ones, np.int8), i8))
         total = add(total, mul(sums, 128))
     return Expansion((total,), "the cube multiplies signed codes: 128 is taken off the unsigned ones")
+
+
+def _narrow_filters(node: Node, chip: Chip) -> Expansion | None:
+    """Filters of codes less their zero codes, which the importer keeps in 16 bits: in 8, or as the sum of two halves where they do not fit."""
+    x, w, *bias = node.inputs
+    op: Any = node.op
+    if bias or w.array is None or w.dtype != i16 or x.dtype not in (i8, u8) or np.abs(w.array).max(initial=0) > 254:
+        return None
+    if w.array.min(initial=0) >= -128 and w.array.max(initial=0) <= 127:
+        return Expansion(
+            (op(x, constant(w.array.astype(np.int8), i8, loc=w.loc)),), "the cube multiplies codes of 8 bits, which hold these filters"
+        )
+    half = w.array // 2
+    parts = [op(x, constant(v.astype(np.int8), i8, loc=w.loc)) for v in (half, w.array - half)]
+    return Expansion((add(*parts),), "the cube multiplies codes of 8 bits: filters of 9 bits are the sum of two halves")
 
 
 def _less_128(x: Node) -> Node:
@@ -162,10 +178,21 @@ def _in_f16_exactly(node: Node, chip: Chip) -> Expansion | None:
     if node.dtype not in (i8, u8) or codes != {node.dtype} or "f16" not in chip.dtypes:
         return None
     op: Any = node.op
+    if isinstance(op, Resize) and (op.mode != "nearest" or op.roi):
+        return None
     made = op(*(cast(i, f16) for i in node.inputs))
     return Expansion(
         (cast(made, node.dtype),), f"its kernel on {chip.name} takes no {node.dtype}: computed in f16, which holds all codes, and back"
     )
+
+
+def _summed_in_i64(node: Node, chip: Chip) -> Expansion | None:
+    """A sum of i32 in i64, where the AI Core adds those up and not the others (310P)."""
+    known = library.find_core("ReduceSum", library.column(chip.family))
+    if node.dtype != i32 or known is None or "i64" not in known.dtypes or "i32" in known.dtypes:
+        return None
+    op: Any = node.op
+    return Expansion((cast(op(cast(node.inputs[0], i64)), i32),), f"the AI Core of {chip.name} adds up i64 and no i32: by way of i64")
 
 
 def _wrapped(node: Node, chip: Chip) -> Expansion | None:
@@ -202,9 +229,11 @@ def _mean_of_holes(node: Node, chip: Chip) -> Expansion | None:
 
 
 RULES: dict[str, tuple[Callable[[Node, Chip], Expansion | None], ...]] = {
-    **dict.fromkeys(("conv", "matmul"), (_in_f16, _of_signed)),
+    "conv": (_in_f16, _narrow_filters, _of_signed),
+    "matmul": (_in_f16, _of_signed),
     **dict.fromkeys(("conv_transpose", "conv_grad_input", "conv_grad_weight"), (_in_f16,)),
-    **dict.fromkeys(("max_pool", "relu", "clip", "maximum", "minimum", "reduce_max", "reduce_min"), (_in_f16_exactly,)),
+    **dict.fromkeys(("max_pool", "relu", "clip", "maximum", "minimum", "reduce_max", "reduce_min", "resize"), (_in_f16_exactly,)),
+    "reduce_sum": (_summed_in_i64,),
     "lookup": (_by_gather,),
     "quantize": (_quantized,),
     "dequantize": (_dequantized,),

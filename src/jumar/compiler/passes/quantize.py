@@ -63,17 +63,18 @@ DOWN = (*MOVES, Slice, Gather)  # what a dequantize may pass on its way down
 
 @dataclass(frozen=True)
 class QuantizedProducts:
-    """Applies the rules below until none applies.   tables: whether the machine looks bytes up in registers."""
+    """Applies the rules below until none applies.   tables: whether the machine looks bytes up in registers; None: it looks nothing up."""
 
-    tables: bool = False
+    tables: bool | None = False
     name = "quantize"
 
     def __call__(self, graph: Graph) -> Graph:
         if not any(isinstance(n.op, Dequantize) for n in graph.nodes):
             return graph
         result, hits = apply_rules(graph, CODES)
-        result, more = apply_rules(result, TABLES if self.tables else DEAR_TABLES)
-        hits += more
+        if self.tables is not None:
+            result, more = apply_rules(result, TABLES if self.tables else DEAR_TABLES)
+            hits += more
         if hits:
             event("quantize", **hits)
         return result

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jumar.base import event, i32
 from jumar.compiler.match import either
 from jumar.ir import Graph, Node, rewrite
-from jumar.operators import Cast, Conv, Dequantize, MatMul, Mul
+from jumar.operators import Add, Cast, Conv, Dequantize, MatMul, Mul, Sub
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,16 @@ def dequantize_product(node: Node) -> Node | None:
         return None
     for number, scale in either(node):
         match number:
-            case Node(op=Cast(), inputs=(Node(op=Conv() | MatMul()) as product,)) if product.dtype is i32 and scale.array is not None:
-                made = Dequantize()(product, scale, loc=node.loc)
+            case Node(op=Cast(), inputs=(sums,)) if scale.array is not None and _is_product(sums):
+                made = Dequantize()(sums, scale, loc=node.loc)
                 return made if made.type == node.type else None
     return None
+
+
+def _is_product(node: Node, depth: int = 3) -> bool:
+    """Whether the node is a product of codes, or one with sums added for a bias and zero codes."""
+    if node.dtype is not i32:
+        return False
+    if isinstance(node.op, Conv | MatMul):
+        return True
+    return bool(depth) and isinstance(node.op, Add | Sub) and any(_is_product(i, depth - 1) for i in node.inputs)
