@@ -16,7 +16,23 @@ from jumar.compiler.passes.switches import Switches
 from jumar.device.npu import Chip, find_chip
 from jumar.frontend import load
 from jumar.ir import Graph, Node, constant, param
-from jumar.operators import Add, Attention, Conv, CumSum, Dequantize, Gather, MatMul, Quantize, Relu, Softmax, Transpose
+from jumar.operators import (
+    Add,
+    Attention,
+    Cast,
+    Conv,
+    CumSum,
+    Dequantize,
+    Gather,
+    LayerNorm,
+    MatMul,
+    Quantize,
+    ReduceMax,
+    Relu,
+    Silu,
+    Softmax,
+    Transpose,
+)
 
 CHIP = find_chip("Ascend910B4")
 
@@ -148,6 +164,62 @@ def test_codes_of_8_bits_gain_as_promised() -> None:
         z = MatMul()(narrow(z), Dequantize()(codes, constant(np.float32(0.01)), constant(np.int8(0))))
     advice = item(Graph("floats", (x,), (y,)), "int8")
     check(advice, forecast(Graph("codes", (x,), (z,)), CHIP).timeline.latency_us)
+
+
+def test_the_model_before_it_was_quantised_gains_as_promised() -> None:
+    x = floats("x", 64, 64)
+    scale, zero = constant(np.float32(0.1)), constant(np.int8(0))
+    y, z = x, x
+    for _ in range(3):
+        codes = constant(np.random.default_rng(0).integers(-127, 127, (64, 64)).astype(np.int8))
+        wide = Dequantize()(codes, constant(np.float32(0.01)), zero)
+        y = Silu()(MatMul()(Dequantize()(Quantize(i8)(y, scale, zero), scale, zero), wide))
+        z = Silu()(MatMul()(z, weights(64, 64)))
+    advice = item(Graph("codes", (x,), (y,)), "float")
+    check(advice, forecast(Graph("floats", (x,), (z,)), CHIP).timeline.latency_us)
+    assert advice.percent > 0
+
+
+def test_an_operator_off_the_ai_cpu_gains_as_promised() -> None:
+    def total(inner) -> Graph:
+        x = param("x", TensorType((8, 400, 400), i64))
+        y = ReduceMax((2,))(Cast(inner)(x) if inner else x)
+        return Graph("total", (x,), (Cast(i64)(y) if inner else y,))
+
+    old = find_chip("Ascend310P3")
+    advice = item(total(None), "unit", chip=old)
+    assert "cast the inputs of reduce_max to i32" in advice.command
+    check(advice, forecast(total(i32), old).timeline.latency_us)
+    assert advice.percent > 0
+
+
+def test_rows_that_need_no_change_of_format_gain_as_promised() -> None:
+    def block(rows: int) -> Graph:
+        x = floats("x", 8, rows, 768)
+        y = x
+        for _ in range(2):
+            norm = LayerNorm(2, 1e-5)(y, weights(768), weights(768))
+            y = MatMul()(norm, weights(768, 768))
+        return Graph("block", (x,), (y,))
+
+    old = find_chip("Ascend310P3")
+    advice = item(block(207), "rows", chip=old)
+    assert advice.command.startswith("pad x from 207 to 208")
+    check(advice, forecast(block(208), old).timeline.latency_us)
+    assert advice.percent > 5
+
+
+def test_an_output_that_keeps_its_format_gains_as_promised() -> None:
+    x = floats("x", 4, 64, 64, 64)
+    plain = {"strides": (1, 1), "pads_low": (1, 1), "pads_high": (1, 1), "dilations": (1, 1)}
+    graph = Graph("image", (x,), (Conv(**plain)(x, weights(255, 64, 3, 3)),))
+    found = forecast(graph, CHIP)
+    advice = item(graph, "layout")
+    assert "--is_output_adjust_hw_layout" in advice.command
+    last = max(i for i, launch in enumerate(found.launches) if launch.task.kind == "TransData")
+    spared = found.predictions[last].time_us
+    assert advice.gain == pytest.approx(spared, rel=0.1, abs=2)
+    assert len(advice.apply().launches) == len(found.launches) - 1
 
 
 def test_what_gains_little_is_not_said_and_the_largest_gain_is_first() -> None:

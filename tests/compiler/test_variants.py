@@ -5,62 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from jumar.base import TensorType, f32, i32, i64
-from jumar.compiler.variants import batch_of, narrow_integers, padded, quantized, with_attention, with_batch
+from jumar.compiler.variants import cast_around, narrow_integers, padded, quantized, unquantized, with_attention
 from jumar.ir import Graph, Node, constant, interpret, param
-from jumar.operators import (
-    Add,
-    Attention,
-    Broadcast,
-    Cast,
-    Concat,
-    Conv,
-    Dequantize,
-    Gather,
-    MatMul,
-    ReduceMean,
-    Relu,
-    Reshape,
-    Softmax,
-    Transpose,
-)
+from jumar.operators import Add, Attention, Cast, Conv, Dequantize, Gather, MatMul, Quantize, ReduceSum, Relu, Softmax, Transpose
 
 
 def weights(*shape: int) -> Node:
     return constant(np.random.default_rng(sum(shape)).standard_normal(shape, dtype=np.float32))
-
-
-def block(batch: int) -> Graph:
-    """A small vision transformer's start: patches, a class token, heads, back, a mean."""
-    x = param("x", TensorType((batch, 3, 8, 8), f32))
-    y = Conv((4, 4), (0, 0), (0, 0), (1, 1))(x, weights(6, 3, 4, 4))
-    y = Transpose((0, 2, 1))(Reshape((batch, 6, 4))(y))
-    token = Broadcast((batch, 1, 6))(weights(1, 1, 6))
-    y = Concat(1)(token, y)
-    rows = Reshape((batch * 5, 6))(y)
-    y = Reshape((batch, 5, 6))(MatMul()(rows, weights(6, 6)))
-    heads = Transpose((0, 2, 1, 3))(Reshape((batch, 5, 2, 3))(y))
-    y = Reshape((batch, 5, 6))(Transpose((0, 2, 1, 3))(heads))
-    return Graph("block", (x,), (ReduceMean((1,))(y),), ("y",))
-
-
-def test_a_batch_is_followed_through_reshapes_and_tokens() -> None:
-    for before, after in ((1, 4), (2, 6)):
-        graph = block(before)
-        found = with_batch(graph, after)
-        assert found is not None
-        assert batch_of(graph) == before
-        assert batch_of(found) == after
-        assert found.outputs[0].shape == (after, *graph.outputs[0].shape[1:])
-        x = np.random.default_rng(1).standard_normal((after, 3, 8, 8), dtype=np.float32)
-        whole = interpret(found, [x])[0]
-        parts = [interpret(graph, [x[i : i + before]])[0] for i in range(0, after, before)]
-        np.testing.assert_allclose(whole, np.concatenate(parts), rtol=1e-5)
-
-
-def test_examples_that_are_mixed_have_no_other_batch() -> None:
-    x = param("x", TensorType((2, 3), f32))
-    assert with_batch(Graph("mixed", (x,), (ReduceMean((0,))(x),)), 8) is None
-    assert with_batch(Graph("same", (x,), (Relu()(x),)), 2) is None
 
 
 def test_integers_of_64_bits_become_narrow() -> None:
@@ -114,3 +65,24 @@ def test_a_product_of_two_values_stays_when_what_it_reads_was_padded_before() ->
     assert found is not None and found[1]
     values = [np.random.default_rng(0).standard_normal((4, 10), dtype=np.float32)]
     np.testing.assert_allclose(interpret(found[0], values)[0], interpret(graph, values)[0], rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_of_a_quantised_model_are_floats_again() -> None:
+    x = param("x", TensorType((2, 8), f32))
+    graph = Graph("mlp", (x,), (Relu()(MatMul()(x, weights(8, 4))),))
+    codes = quantized(graph)
+    assert codes is not None
+    found = unquantized(codes)
+    assert found is not None
+    assert not any(isinstance(n.op, Dequantize | Quantize) for n in found.nodes)
+    values = [np.random.default_rng(0).standard_normal((2, 8), dtype=np.float32)]
+    np.testing.assert_allclose(interpret(found, values)[0], interpret(graph, values)[0], atol=0.1)
+    assert unquantized(graph) is None
+
+
+def test_one_operator_is_cast_around() -> None:
+    x = param("x", TensorType((2, 8), i32))
+    y = ReduceSum((1,))(x)
+    found = cast_around(Graph("sum", (x,), (Add()(y, y),)), {y}, i64)
+    assert [n.op.dtype for n in found.nodes if isinstance(n.op, Cast)] == [i64, i32]
+    assert found.outputs[0].dtype is i32

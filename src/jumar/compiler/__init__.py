@@ -1,6 +1,6 @@
 """The graph engine: passes, selection, lowering, the memory plan, and the Program at the end."""
 
-from jumar.compiler.advice import BATCH_COMMAND, Advice, advise, prepared_graph
+from jumar.compiler.advice import BATCH_COMMAND, Advice, advise, conversion_launches, prepared_graph
 from jumar.compiler.assemble import Assembled, assemble
 from jumar.compiler.autodiff import gradients
 from jumar.compiler.compile import Compiled, CompileReport, PassReport, Refusal, compile, finish, optimize
@@ -18,14 +18,15 @@ from jumar.compiler.passes.precision import Precision, check_precision, parse_pr
 from jumar.compiler.passes.switches import read_switches
 from jumar.compiler.plan import Life, Plan, plan
 from jumar.compiler.save import Saver, load_constants, load_graph
+from jumar.compiler.sizes import batch_of
 from jumar.compiler.stages import STAGES, Pass, Stage, stages
 from jumar.compiler.train_memory import Training
-from jumar.compiler.variants import batch_of
 
 __all__ = [
     "BATCH_COMMAND", "PRECISION_MODES", "PRECISION_SYNONYMS", "STAGES", "Advice", "Alternative", "Assembled", "Candidate", "Choice", "CompileReport",
     "Compiled", "Findings", "Forecast", "Life", "Lowering", "NodeNumerics", "OutputNumerics", "Pass", "PassReport", "Plan", "Precision", "Refusal",
-    "Saver", "Stage", "TwinOptions", "Work", "advise", "assemble", "batch_of", "check_precision", "compile", "device_numerics", "finish", "forecast",
+    "Saver", "Stage", "TwinOptions", "Work", "advise", "assemble", "batch_of", "check_precision", "compile",
+    "conversion_launches", "device_numerics", "finish", "forecast",
     "gradients", "host_function", "load_constants", "load_graph", "lower", "optimize", "parse_precision", "plan", "prepared_graph", "read_switches",
     "run_precision", "stages",
     "DeviceMemory", "Training", "Verdict", "Way", "device_memory", "fit",

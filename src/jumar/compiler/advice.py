@@ -11,12 +11,25 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from jumar.base import DTYPES, OpError, TensorType
 from jumar.compiler.forecast import Forecast, TwinOptions, forecast
-from jumar.compiler.passes.precision import FORCE_FP16, FORCE_FP32, MIX_BF16, ORIGIN, TO_BF16
+from jumar.compiler.passes.formats import Conversion
+from jumar.compiler.passes.precision import FORCE_FP16, FORCE_FP32, MIX_BF16, ORIGIN, TO_BF16, Precision
+from jumar.compiler.passes.select import Choice
+from jumar.compiler.sizes import batch_of, label_of, with_batch, with_length
 from jumar.compiler.stages import device_independent
-from jumar.compiler.variants import batch_of, narrow_integers, padded, quantized, with_attention, with_batch, without_border_transposes
-from jumar.device.npu import AI_CPU, HOST, Chip
-from jumar.ir import Graph
+from jumar.compiler.tasks import Launch
+from jumar.compiler.variants import (
+    cast_around,
+    narrow_integers,
+    padded,
+    quantized,
+    unquantized,
+    with_attention,
+    without_border_transposes,
+)
+from jumar.device.npu import AI_CPU, HOST, Chip, Prediction, is_private, timeline
+from jumar.ir import Graph, Param
 
 LEAST_PERCENT = 1.0  # what gains less is not said
 BLOCK = 16  # rows and columns of the cube's smallest tile of fp16
@@ -27,11 +40,18 @@ LATENCY, PER_SAMPLE, MEMORY = "latency", "time per sample", "memory"
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What to forecast in place of what was forecast: a graph and options for a chip."""
+    """What to forecast in place of what was forecast: a graph and options for a chip.   spared: conversions of formats that the change makes needless, by
+    what would spare them."""
 
     graph: Graph
     chip: Chip
     options: TwinOptions
+    spared: frozenset[str] = frozenset()
+
+    def forecast(self) -> Forecast:
+        """What the device would do with it."""
+        found = forecast(self.graph, self.chip, self.options)
+        return _without_conversions(found, self.spared) if self.spared else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +84,7 @@ class Advice:
 
     def apply(self) -> Forecast:
         """The forecast with the change made."""
-        return forecast(self.change.graph, self.change.chip, self.change.options)
+        return self.change.forecast()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +98,7 @@ class Idea:
     graph: Graph
     options: TwinOptions
     what: str = LATENCY
+    spared: frozenset[str] = frozenset()
 
 
 def advise(found: Forecast, *, least_percent: float = LEAST_PERCENT, batch_command: str = BATCH_COMMAND) -> tuple[Advice, ...]:
@@ -87,7 +108,7 @@ def advise(found: Forecast, *, least_percent: float = LEAST_PERCENT, batch_comma
     best: dict[str, Advice] = {}
     for a in said:  # of two ways to the same (two batches, two precisions) the better one
         best.setdefault(a.kind, a)
-    return tuple(best.values())
+    return tuple(replace(a, kind=a.kind.split()[0]) for a in best.values())
 
 
 def prepared_graph(graph: Graph) -> Graph:
@@ -98,7 +119,8 @@ def prepared_graph(graph: Graph) -> Graph:
 
 
 def _try(found: Forecast, idea: Idea) -> Advice | None:
-    changed = forecast(idea.graph, found.chip, idea.options)
+    change = Change(idea.graph, found.chip, idea.options, idea.spared)
+    changed = change.forecast()
     if not changed.memory.fits and found.memory.fits:
         return None
     if idea.what == MEMORY:
@@ -110,7 +132,6 @@ def _try(found: Forecast, idea: Idea) -> Advice | None:
         before, after = found.timeline.latency_us / per[0], changed.timeline.latency_us / per[1]
         low, high = _interval(found, changed, before, after)
     unit = "bytes" if idea.what == MEMORY else "us"
-    change = Change(idea.graph, found.chip, idea.options)
     return Advice(idea.kind, idea.title, idea.why, idea.command, before, after, unit, idea.what, low, high, change)
 
 
@@ -146,9 +167,13 @@ def _ideas(found: Forecast, batch_command: str) -> Iterator[Idea]:
     yield from _switches(found)
     yield from _attention(found, prepared)
     yield from _integers(found)
+    yield from _elsewhere(found)
     yield from _transposes(found, prepared)
+    yield from _lengths(found)
+    yield from _conversions(found)
     yield from _padding(found, prepared)
     yield from _codes(found, prepared)
+    yield from _numbers(found)
 
 
 def _batch(found: Forecast, command: str) -> Iterator[Idea]:
@@ -237,6 +262,28 @@ def _integers(found: Forecast) -> Iterator[Idea]:
         yield Idea("dtype", "int32 in place of int64", why, command, graph, found.options)
 
 
+def _elsewhere(found: Forecast) -> Iterator[Idea]:
+    """Operators on the AI CPU or the host that have a kernel in another element type."""
+    groups: dict[tuple[str, str], list[Choice]] = {}
+    for choice in found.selection.choices.values():
+        if choice.unit in (AI_CPU, HOST):
+            other = next((a for a in choice.alternatives if a.dtype), None)
+            if other is not None:
+                groups.setdefault((other.how, other.dtype), []).append(choice)
+    p = found.options.precision
+    # the graph has its types by now; what is left of the precision is how the cube computes
+    options = replace(found.options, precision=Precision(ORIGIN, hf32=p.hf32, deterministic=p.deterministic, infnan=p.infnan))
+    for (how, name), choices in groups.items():
+        nodes = {c.node for c in choices}
+        try:
+            graph = cast_around(found.graph, nodes, DTYPES[name])
+        except OpError:
+            continue
+        first = choices[0]
+        title = f"{len(choices)} × {first.node.op.name} in {name}" if len(choices) > 1 else f"{first.node.op.name} in {name}"
+        yield Idea(f"unit {first.node.op.name}", title, first.why, how, graph, options)
+
+
 def _transposes(found: Forecast, prepared: Graph) -> Iterator[Idea]:
     changed = without_border_transposes(prepared)
     if changed is not None:
@@ -245,6 +292,70 @@ def _transposes(found: Forecast, prepared: Graph) -> Iterator[Idea]:
         shown = ", ".join(names[:3])
         command = f"take {shown} as the model computes with it, for images n,c,h,w (in AIPP or the data pipeline)"
         yield Idea("transpose", f"no transpose of {shown}", why, command, graph, found.options)
+
+
+def _lengths(found: Forecast) -> Iterator[Idea]:
+    """Rows (tokens) in blocks of the cube: what does not fill them is padded inside of each kernel, or not taken as it lies in memory at all."""
+    sizes = {p.shape[i]: label_of(p) for p in found.captured.params if isinstance(p.type, TensorType) for i in range(1, p.rank)}
+    for size, name in sizes.items():
+        other = -(-size // BLOCK) * BLOCK
+        if size > BLOCK and size != other and (graph := with_length(found.captured, size, other)) is not None:
+            why = f"rows of {size} end within a block of {BLOCK}: some kernels need a change of format for them"
+            yield Idea(
+                "rows",
+                f"{other} rows in place of {size}",
+                why,
+                f"pad {name} from {size} to {other} and mask what was added",
+                graph,
+                found.options,
+            )
+
+
+def _conversions(found: Forecast) -> Iterator[Idea]:
+    """Changes of format (TransData) at the border of the model that an option would spare."""
+    groups: dict[str, list[Conversion]] = {}
+    for c in found.formats.conversions:
+        if c.avoid and not c.constant and _at_border(c):
+            groups.setdefault(c.avoid, []).append(c)
+    for avoid, conversions in groups.items():
+        first = conversions[0]
+        title = f"no TransData ({first.source} to {first.target}, {len(conversions)} of them)"
+        yield Idea("layout", title, first.why, avoid, found.captured, found.options, spared=frozenset(c.avoid for c in conversions))
+
+
+def conversion_launches(found: Forecast) -> dict[Conversion, int]:
+    """The launch of each conversion that the device makes at every run."""
+    made = {
+        (launch.writes[0], launch.task.outputs[0].format if is_private(launch.task.outputs[0].format) else ""): number
+        for number, launch in enumerate(found.launches)
+        if launch.task.kind == "TransData" and launch.writes
+    }
+    keys = {c: (c.producer, c.target if is_private(c.target) else "") for c in found.formats.conversions if not c.constant}
+    return {c: made[key] for c, key in keys.items() if key in made}
+
+
+def _without_conversions(found: Forecast, spared: frozenset[str]) -> Forecast:
+    """The forecast less the launches of these conversions: who reads their results reads what they read."""
+    dropped = {number for c, number in conversion_launches(found).items() if c.avoid in spared and _at_border(c)}
+    kept: list[Launch] = []
+    predictions: list[Prediction] = []
+    now: dict[int, int | None] = {}  # where the result of each launch is found
+    for number, (launch, prediction) in enumerate(zip(found.launches, found.predictions, strict=True)):
+        reads = tuple(now[r] if r is not None and r >= 0 else r for r in launch.reads)
+        if number in dropped:
+            now[number] = reads[0]
+            continue
+        now[number] = len(kept)
+        kept.append(replace(launch, reads=reads))
+        predictions.append(prediction)
+    tasks = [x.task for x in kept]
+    line = timeline(tasks, predictions, found.chip, mode=found.options.mode, reads=[x.reads for x in kept])
+    return replace(found, launches=tuple(kept), predictions=tuple(predictions), timeline=line)
+
+
+def _at_border(c: Conversion) -> bool:
+    """Whether it stands at an input or an output of the model."""
+    return not c.consumers or isinstance(c.producer.op, Param)
 
 
 def _padding(found: Forecast, prepared: Graph) -> Iterator[Idea]:
@@ -262,3 +373,14 @@ def _codes(found: Forecast, prepared: Graph) -> Iterator[Idea]:
         why = "the cube multiplies int8 twice as fast as fp16, and weights take half the bytes; accuracy must be measured with real data"
         command = "quantise the ONNX file statically with calibration data (AMCT, or onnxruntime.quantization.quantize_static)"
         yield Idea("int8", "quantise products to int8", why, command, graph, found.options)
+
+
+def _numbers(found: Forecast) -> Iterator[Idea]:
+    """The model in fp16, where codes of 8 bits cost more than they spare."""
+    graph = unquantized(found.captured)
+    if graph is not None:
+        narrow = replace(found.options, precision=Precision(FORCE_FP16))
+        why = "around products of codes stand quantize and dequantize operators, each with kernels of its own here"
+        yield Idea(
+            "float", "the model before it was quantised, in fp16", why, "take the float model, with --precision force_fp16", graph, narrow
+        )

@@ -1,182 +1,54 @@
-"""The same model, changed: at another batch, in 32-bit integers, with whole attention operators, with sizes padded, in 8 bits.
+"""The same model, changed: in 32-bit integers, with whole attention operators, with channels padded, in 8 bits and back.
 
 In: a graph as captured.  Out: the graph changed, or None where it cannot be changed so.  Read by advice.py, which forecasts it: what counts is
-how long the changed model takes.  A batch, attention and narrower integers keep what is computed; padding adds channels, 8 bits take made-up scales.
+how long the changed model takes.  Attention and narrower integers keep what is computed; padding adds channels, 8 bits take made-up scales.
+Other batches and lengths: sizes.py.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, StackError, TensorType, f32, i8, i32, i64
+from jumar.base import Array, DType, TensorType, f32, i8, i32, i64
+from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.recognize_attention import ATTENTION
 from jumar.compiler.rules import apply_rules
+from jumar.compiler.sizes import changed, label_of
 from jumar.ir import Graph, Node, Op, Param, apply, constant, param, rebuild, same_node
 from jumar.operators import (
     Attention,
-    Broadcast,
     Cast,
-    Concat,
     Contraction,
     Conv,
     Dequantize,
     Elementwise,
     MatMul,
     Quantize,
-    Reshape,
-    Resize,
-    Slice,
     Transpose,
 )
-
-Changed = dict[Node, Node]
-
-
-class _NotSo(Exception):
-    """The graph cannot be changed in this way."""
-
-
-def _changed(graph: Graph, params: Sequence[Node], visit: Callable[[Node, tuple[Node, ...]], Node]) -> Graph | None:
-    """The graph on new parameters, node by node; None where an operator does not take what its inputs have become."""
-    new: Changed = dict(zip(graph.params, params, strict=True))
-    try:
-        for node in graph.nodes:
-            if node not in new:
-                new[node] = visit(node, tuple(new[i] for i in node.inputs))
-    except (StackError, _NotSo):
-        return None
-    return Graph(graph.name, tuple(params), tuple(new[o] for o in graph.outputs), graph.output_names)
-
-
-# ---------------------------------------------------------------------- batch
-def batch_of(graph: Graph) -> int:
-    """Examples in one run: the leading dimension that most parameters of two dimensions and more share; 1 where there is none."""
-    leading = [p.shape[0] for p in graph.params if isinstance(p.type, TensorType) and p.rank >= 2]
-    return max(set(leading), key=leading.count) if leading else 1
-
-
-def with_batch(graph: Graph, batch: int) -> Graph | None:
-    """The graph for so many examples.   None where an operator mixes them or sizes do not tell where they are.
-
-    A dimension that grows is followed through the graph; a reshape's is the one with as many elements before it.
-    """
-    before = batch_of(graph)
-    if batch == before or not graph.params or batch < 1:
-        return None
-    params = [_grown_param(p, before, batch) for p in graph.params]
-    ratio = Fraction(batch, before)
-    found = _changed(graph, params, lambda node, inputs: _grown(node, inputs, before, ratio))
-    if found is None or any(_axis(o.type, n.type, ratio) is None for o, n in zip(graph.outputs, found.outputs, strict=True)):
-        return None
-    return found
-
-
-def _grown_param(node: Node, before: int, batch: int) -> Node:
-    if not isinstance(node.type, TensorType) or not node.rank or node.shape[0] != before:
-        return node
-    return param(_label(node), node.type.with_shape((batch, *node.shape[1:])), node.loc)
-
-
-def _axis(old: Any, new: Any, ratio: Fraction) -> int | None:
-    """The axis that has grown; None where none has."""
-    if not isinstance(old, TensorType) or not isinstance(new, TensorType) or old.rank != new.rank:
-        return None
-    grown = [i for i, (a, b) in enumerate(zip(old.dims, new.dims, strict=True)) if a != b]
-    return grown[0] if len(grown) == 1 and new.dims[grown[0]] == ratio * old.dims[grown[0]] else None
-
-
-def _grown(node: Node, inputs: tuple[Node, ...], before: int, ratio: Fraction) -> Node:
-    if all(a.type == b.type for a, b in zip(node.inputs, inputs, strict=True)):
-        op = node.op
-        if isinstance(op, Broadcast) and before > 1 and op.shape and op.shape[0] == before:  # a constant written once for each example
-            return apply(Broadcast(_scaled_at(op.shape, 0, ratio)), *inputs, loc=node.loc)
-        return same_node(node, inputs)
-    axes = [_axis(a.type, b.type, ratio) for a, b in zip(node.inputs, inputs, strict=True)]
-    known = [(i, axis) for i, axis in enumerate(axes) if axis is not None]
-    if not known:
-        raise _NotSo
-    number, axis = known[0]
-    old = node.inputs[number].type
-    match node.op:
-        case Reshape(shape=shape):
-            return apply(Reshape(_scaled_at(shape, _same_place(old.dims, axis, shape, before), ratio)), *inputs, loc=node.loc)
-        case Broadcast(shape=shape):
-            at = axis + len(shape) - old.rank
-            if shape[at] != old.dims[axis]:
-                raise _NotSo
-            return apply(Broadcast(_scaled_at(shape, at, ratio)), *inputs, loc=node.loc)
-        case Slice(starts=starts, stops=stops, steps=steps):
-            if starts[axis] != 0 or steps[axis] != 1 or stops[axis] < old.dims[axis]:
-                raise _NotSo
-            return apply(Slice(starts, _scaled_at(stops, axis, ratio), steps), *inputs, loc=node.loc)
-        case Resize(sizes=sizes) if len(inputs) == 1:
-            return apply(replace(node.op, sizes=_scaled_at(sizes, axis, ratio)), *inputs, loc=node.loc)
-        case Concat():
-            inputs = tuple(_spread(i, a, axis, old.dims[axis], ratio) for i, a in zip(inputs, axes, strict=True))
-        case Elementwise() if before > 1:  # what was written once for each example, in a constant
-            back = old.rank - axis  # the dimension, counted from the end, as broadcasting does
-            inputs = tuple(_spread(i, a, i.rank - back, old.dims[axis], ratio) for i, a in zip(inputs, axes, strict=True))
-        case op if any(isinstance(value, Graph) for value in op.attributes().values()):
-            raise _NotSo
-    result = apply(node.op, *inputs, loc=node.loc)
-    if isinstance(result.type, TensorType) and _axis(node.type, result.type, ratio) is None:
-        raise _NotSo  # examples were mixed
-    return result
-
-
-def _spread(node: Node, axis: int | None, at: int, size: int, ratio: Fraction) -> Node:
-    """A value written once for each example, so often more; itself where it has grown already, or is one for all.   size: of the examples' dimension."""
-    if axis is not None or not 0 <= at < node.rank or node.shape[at] != size:
-        return node
-    if ratio < 1:
-        return Slice((0,) * node.rank, _scaled_at(node.shape, at, ratio), (1,) * node.rank)(node)
-    if ratio.denominator > 1:
-        raise _NotSo
-    return Concat(at)(*[node] * ratio.numerator)
-
-
-def _same_place(dims: Sequence[int], axis: int, shape: Sequence[int], before: int) -> int:
-    """The dimension of a reshape's result in which the examples of `axis` are: as many elements lie before it; one example may be in a dimension of 1."""
-    ahead = math.prod(dims[:axis])
-    count = 1
-    for i, size in enumerate(shape):
-        if (count == ahead and (size > 1 or before == 1)) or count < ahead < count * size:
-            return i
-        count *= size
-    raise _NotSo
-
-
-def _scaled_at(shape: Sequence[int], axis: int, ratio: Fraction) -> tuple[int, ...]:
-    scaled = ratio * shape[axis]
-    if scaled.denominator > 1:
-        raise _NotSo
-    return tuple(scaled.numerator if i == axis else d for i, d in enumerate(shape))
 
 
 # ---------------------------------------------------------------------- transposes at the border
 def without_border_transposes(graph: Graph) -> tuple[Graph, tuple[str, ...]] | None:
     """Inputs that the graph transposes first are taken as it wants them, outputs that it transposes last are given as they were; their names, too."""
     named: list[str] = []
-    fed: Changed = {}
+    fed: dict[Node, Node] = {}
     params = []
     for p in graph.params:
         users = graph.users[p]
         perms = {u.op.perm for u in users if isinstance(u.op, Transpose)}
         if users and len(perms) == 1 and all(isinstance(u.op, Transpose) for u in users) and p not in graph.outputs:
             (perm,) = perms
-            wanted = param(_label(p), p.type.with_shape(tuple(p.shape[i] for i in perm)), p.loc)
+            wanted = param(label_of(p), p.type.with_shape(tuple(p.shape[i] for i in perm)), p.loc)
             fed |= dict.fromkeys(users, wanted)
-            named.append(_label(p))
+            named.append(label_of(p))
             params.append(wanted)
         else:
             params.append(p)
-    found = _changed(graph, params, lambda node, inputs: fed[node] if node in fed else same_node(node, inputs))
+    found = changed(graph, params, lambda node, inputs: fed[node] if node in fed else same_node(node, inputs))
     if found is None:
         return None
     outputs = []
@@ -191,18 +63,13 @@ def without_border_transposes(graph: Graph) -> tuple[Graph, tuple[str, ...]] | N
     return (found.with_outputs(outputs), tuple(named)) if named else None
 
 
-def _label(node: Node) -> str:
-    assert isinstance(node.op, Param), "a parameter of the graph"
-    return node.op.label
-
-
 # ---------------------------------------------------------------------- integers of 32 bits
 def narrow_integers(graph: Graph) -> Graph | None:
     """int64 as int32 everywhere, parameters included; None where there is none, or a constant does not fit."""
     if not any(isinstance(n.type, TensorType) and n.dtype is i64 for n in graph.nodes):
         return None
-    params = [param(_label(p), _narrow(p.type), p.loc) for p in graph.params]
-    return _changed(graph, params, _narrowed)
+    params = [param(label_of(p), _narrow(p.type), p.loc) for p in graph.params]
+    return changed(graph, params, _narrowed)
 
 
 def _narrow(type_: Any) -> Any:
@@ -222,6 +89,20 @@ def _narrowed(node: Node, inputs: tuple[Node, ...]) -> Node:
     if isinstance(result.type, TensorType) and result.dtype is i64:
         return Cast(i32)(result, loc=node.loc)
     return result
+
+
+# ---------------------------------------------------------------------- one operator in another type
+def cast_around(graph: Graph, nodes: Collection[Node], dtype: DType) -> Graph:
+    """The graph with these operators in another element type, and casts before and after each."""
+
+    def visit(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if node not in nodes:
+            return same_node(node, inputs)
+        own = next(i.dtype for i in inputs if isinstance(i.type, TensorType) and i.dtype.kind != "b")
+        other = apply(node.op, *(Cast(dtype)(i, loc=node.loc) if i.dtype == own else i for i in inputs), loc=node.loc)
+        return other if other.type == node.type else Cast(node.dtype)(other, loc=node.loc)
+
+    return rebuild(graph, visit)
 
 
 # ---------------------------------------------------------------------- attention
@@ -246,6 +127,24 @@ def quantized(graph: Graph) -> Graph | None:
 
     found = rebuild(graph, visit)
     return found if count else None
+
+
+def unquantized(graph: Graph) -> Graph | None:
+    """The numbers that a quantized model stands for: no rounding to codes in between, weights as floats.   None where nothing is quantized."""
+    if not any(isinstance(n.op, Dequantize) for n in graph.nodes):
+        return None
+
+    def visit(node: Node, inputs: tuple[Node, ...]) -> Node:
+        match same_node(node, inputs):
+            case Node(op=Dequantize(), inputs=(Node(op=Quantize(), inputs=(x, scale, *_)), *_)) if (
+                x.dtype == scale.dtype and x.type == node.type
+            ):
+                return x
+            case found:
+                return found
+
+    found = Fold()(rebuild(graph, visit))
+    return None if any(isinstance(n.op, Quantize | Dequantize) for n in found.nodes) else found
 
 
 def _through_codes(x: Node) -> Node:
@@ -299,7 +198,7 @@ def padded(graph: Graph, multiple: int) -> tuple[Graph, tuple[tuple[str, int, in
         wide[result] = more
         return result
 
-    found = _changed(graph, graph.params, visit)
+    found = changed(graph, graph.params, visit)
     return None if found is None else (found, tuple((n.loc.name or str(n.op), _features(n), to) for n, to in grows.items()))
 
 

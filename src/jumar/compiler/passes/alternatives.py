@@ -20,11 +20,14 @@ FLOATS, INTEGERS = ("f32", "f16", "bf16"), ("i32", "i64", "i16", "f32", "f16")  
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another way to run a node.   cost_us: predicted on the device, None where nothing predicts it; how: what the user does for it."""
+    """Another way to run a node.   cost_us: predicted on the device, None where nothing predicts it; how: what the user does for it.
+
+    dtype: the element type that its inputs are cast to, where that is all of it."""
 
     what: str
     cost_us: float | None
     how: str
+    dtype: str = ""
 
 
 def task_of(node: Node, kind: str, unit: str, attrs: Mapping[str, Any], dtype: DType | None = None) -> Task:
@@ -74,7 +77,7 @@ def _in_another_type(node: Node, chip: Chip, kernel: Kernel) -> list[Alternative
                 if isinstance(t, TensorType) and t.dtype == own:
                     tasks.append(Task("Cast", (Operand(t.dims, own),), (Operand(t.dims, other),), core=VECTOR))
             what = f"{kernel.kind} in {name} on the AI Core"
-            return [Alternative(what, cost_us(tasks, chip), f"cast the inputs of {node.op.name} to {name}")]
+            return [Alternative(what, cost_us(tasks, chip), f"cast the inputs of {node.op.name} to {name}", name)]
     return []
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.compiler import BATCH_COMMAND, Advice, Alternative, Forecast, TwinOptions, advise, batch_of, forecast
+from jumar.compiler import BATCH_COMMAND, Advice, Alternative, Forecast, TwinOptions, advise, batch_of, conversion_launches, forecast
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Chip, Prediction, Task
 from jumar.frontend import Port
 from jumar.ir import Graph, Node
@@ -273,15 +273,11 @@ def _casts(found: Sequence[Forecast]) -> tuple[CastsFact, ...]:
 def _conversions(found: Sequence[Forecast]) -> tuple[ConversionFact, ...]:
     rows = []
     for f in found:
-        times = {
-            (x.writes[0], x.task.outputs[0].format): p.time_us
-            for x, p in zip(f.launches, f.predictions, strict=True)
-            if x.task.kind == "TransData" and x.writes
-        }
+        at = conversion_launches(f)
         for c in f.formats.conversions:
             readers = ", ".join(dict.fromkeys(title(n.op) for n in c.consumers)) or "the output"
             what = f"{title(c.producer.op)} for {readers}"
-            time_us = 0.0 if c.constant else times.get((c.producer, c.target), 0.0)
+            time_us = f.predictions[at[c]].time_us if c in at else 0.0
             rows.append(ConversionFact(what, c.source, c.target, c.nbytes, c.constant, time_us, c.why, c.avoid, place(c.producer)))
     merged: dict[tuple[object, ...], list[ConversionFact]] = {}
     for row in rows:
