@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from jumar.base import DType, bf16, f16, f32, i8, i64
-from jumar.device.npu import BOTTLENECKS, Operand, Prediction, Task, chips, find_chip, predict
+from jumar.device.npu import BOTTLENECKS, Operand, Prediction, Task, chips, collective, find_chip, predict
 from jumar.device.npu.time import calibration
 
 B4, B1 = find_chip("910B4"), find_chip("910B1")
@@ -102,6 +102,22 @@ def test_attention_over_a_cache_reads_the_tokens_that_are_there() -> None:
     short = Task("FusedInferAttentionScore", (q, cache, cache), (out,), attrs={"actual_seq_lengths_kv": [128] * 4, "input_layout": "BNSD"})
     long = replace(short, attrs={"actual_seq_lengths_kv": [65536] * 4, "input_layout": "BNSD"})
     assert predict(short, B1).time_us < 0.5 * predict(long, B1).time_us
+
+
+def test_a_collective_among_known_ranks_is_the_collective() -> None:
+    message = Operand((1 << 24,), f16)
+    task = Task("HcomAllReduce", (message,), (message,), attrs={"ranks": 8})
+    assert predict(task, find_chip("910B2")) == collective("HcomAllReduce", message.nbytes, 8, find_chip("910B2"))
+
+
+def test_a_cache_that_is_written_in_place_is_not_moved() -> None:
+    row, weight, cache = Operand((8, 1, 1, 576), bf16), Operand((512,), bf16), Operand((4096, 1, 128, 512), bf16)
+    assert predict(Task("KvRmsNormRopeCache", (row, weight, cache), (cache,)), B1).time_us < 50
+
+
+def test_a_tensor_without_elements_is_as_good_as_absent() -> None:
+    some = predict(Task("Add", (Operand((0, 8), f16), Operand((16, 8), f16)), (Operand((16, 8), f16),)), B1)
+    assert math.isfinite(some.time_us)
 
 
 MAP = Operand((1, 4, 56, 56, 16), f16, "NC1HWC0")

@@ -119,6 +119,6 @@ def cycles_of(elements: float, ops: float, lane_nbytes: int, chip: Chip) -> floa
 
 
 def ints(value: Any) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,)
-    return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else ()
+    """Whole numbers of an attribute: one, or a list of them; what is no number is left out."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(int(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool))

@@ -102,7 +102,8 @@ def _is_nz(operand: Operand) -> bool:
     s = operand.shape
     if "NZ" in operand.format:
         return len(s) >= 4
-    return len(s) >= 4 and s[-2] == 16 and s[-1] in (16, 32) and operand.format in ("", "ND")
+    # tables that name no format list weights as they are stored
+    return len(s) >= 4 and s[-2] == 16 and s[-1] in (16, 32) and operand.format == ""
 
 
 def _rate_of(operand: Operand, task: Task, chip: Chip) -> tuple[str, int]:
@@ -237,17 +238,17 @@ def _chain(task: Task, kind: Kind, chip: Chip, x: Operand, weights: Sequence[Ope
         )  # fmt: skip
     if total is None:
         return elementwise(task, kind, chip)
-    return replace(total, core=MIX_CUBE, stages=8.0 * len(weights))
+    return replace(total, core=MIX_CUBE, stages=(4.0 if kind.name.startswith("Mla") else 8.0) * len(weights))
 
 
 def _conv_extent(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
     """Images, channels and places of a feature map, NC1HWC0, NDC1HWC0, NHWC or NCHW."""
     s = tuple(shape)
-    if layout.startswith("NDC1HWC0") or (len(s) == 6 and s[-1] in (8, 16, 32)):
+    if len(s) == 6 and (layout.startswith("NDC1HWC0") or s[-1] in (8, 16, 32)):
         return s[0], s[2] * s[5], s[1] * s[3] * s[4]
-    if layout.startswith("NC1HWC0") or (len(s) == 5 and s[-1] in (8, 16, 32) and not layout.startswith("NC")):
+    if len(s) == 5 and (layout.startswith("NC1HWC0") or (s[-1] in (8, 16, 32) and not layout.startswith("NC"))):
         return s[0], s[1] * s[4], s[2] * s[3]
-    if layout.startswith(("NHWC", "NDHWC")):
+    if len(s) >= 3 and layout.startswith(("NHWC", "NDHWC")):
         return s[0], s[-1], math.prod(s[1:-1])
     return (s[0], s[1], math.prod(s[2:])) if len(s) >= 3 else (s[0] if s else 1, s[-1] if s else 1, 1)
 
@@ -255,11 +256,11 @@ def _conv_extent(shape: Sequence[int], layout: str) -> tuple[int, int, int]:
 def _filter_extent(operand: Operand) -> tuple[int, int, int]:
     """Results, channels a group and places of the window of a filter, FRACTAL_Z ([c1*kh*kw, n1, n0, c0]) or the plain layouts."""
     s, layout = operand.shape, operand.format
-    if layout.startswith("FRACTAL_Z") or (len(s) == 4 and s[2] == 16 and s[3] in (8, 16, 32)):
+    if len(s) == 4 and (layout.startswith("FRACTAL_Z") or (s[2] == 16 and s[3] in (8, 16, 32))):
         return s[1] * s[2], s[0] * s[3], 1
-    if layout.startswith("HWCN"):
+    if len(s) >= 4 and layout.startswith("HWCN"):
         return s[3], s[2], math.prod(s[:2])
-    if layout.startswith("NHWC"):
+    if len(s) >= 3 and layout.startswith("NHWC"):
         return s[0], s[-1], math.prod(s[1:-1])
     return (s[0], s[1], math.prod(s[2:])) if len(s) >= 3 else (s[0] if s else 1, s[-1] if s else 1, 1)
 

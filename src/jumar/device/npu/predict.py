@@ -61,7 +61,7 @@ def _operands(row: Mapping[str, str], side: str, loc: Loc | None) -> tuple[Opera
         given = iter(dtypes)
         dtypes = [next(given, "undef") if shape or len(shapes) == 1 else "undef" for shape in shapes]
     formats = [*formats, *[""] * (len(shapes) - len(formats))]
-    return tuple(Operand(tuple(s), _dtype(d, loc), f.split(":")[0] or "ND") for s, d, f in zip(shapes, dtypes, formats))
+    return tuple(Operand(tuple(s), _dtype(d, loc), str(f).split(":")[0]) for s, d, f in zip(shapes, dtypes, formats))
 
 
 def _dtype(name: Any, loc: Loc | None) -> DType | None:

@@ -20,7 +20,8 @@ import numpy as np
 
 from jumar.device.npu import kinds
 from jumar.device.npu.chip import Chip
-from jumar.device.npu.counts import Work
+from jumar.device.npu.communication import collective
+from jumar.device.npu.counts import Work, ints
 from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Prediction, Task
 from jumar.device.npu.work import work
 
@@ -224,6 +225,9 @@ def predict(task: Task, chip: Chip, *, resident_nbytes: float | None = None) -> 
     """
     given = calibration()
     w = work(task, chip)
+    ranks = ints(task.attrs.get("ranks", 0))
+    if w.kind.family == kinds.COMMUNICATE and w.core == COMMUNICATION and ranks and ranks[0]:
+        return collective(task.kind, sum(o.nbytes for o in task.inputs[:1]), ranks[0], chip)
     generation = given.generations.get(str(chip.arch), Generation())
     f = features(w, chip, generation, math.nan if resident_nbytes is None else resident_nbytes)
     found = {name: float(value) for name, value in pipes(f, given.constants).items()}

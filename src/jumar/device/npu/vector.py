@@ -342,7 +342,7 @@ def gather(task: Task, kind: Kind, chip: Chip) -> Work:
     items = fetched / blocks * (0.1 + 0.9 * near)
     return Work(
         kind, VECTOR, blocks, cores, moved + index, moved, min(float(table.nbytes), 4 * moved) + index + moved, loops=tiles_of(2 * moved, blocks, chip, 2),
-        items=items, stages=3.0, vector_cycles=cycles_of(out.size / blocks, kind.ops, lane_nbytes(task.outputs), chip),
+        items=items, stages=2.0 + kind.stages, vector_cycles=cycles_of(out.size / blocks, kind.ops, lane_nbytes(task.outputs), chip),
     )  # fmt: skip
 
 

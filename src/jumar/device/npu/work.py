@@ -13,12 +13,16 @@ from jumar.device.npu import cube, kinds, vector
 from jumar.device.npu.chip import Chip
 from jumar.device.npu.counts import Work, cycles_of, lane_nbytes, largest_size, nbytes_of
 from jumar.device.npu.kinds import Kind, kind_of
-from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Task
+from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Operand, Task
 
 
 def work(task: Task, chip: Chip) -> Work:
     """The counts of a task on a chip.   A kind that is not known is taken as what its name or its shapes look like."""
     kind = kind_of(task.kind, str(task.attrs.get("op", "")))
+    if any(0 in o.shape for o in (*task.inputs, *task.outputs)):
+        # a tensor without elements is as good as absent
+        inputs, outputs = (tuple(Operand((), None) if 0 in o.shape else o for o in side) for side in (task.inputs, task.outputs))
+        task = replace(task, inputs=inputs, outputs=outputs)
     if not kind.family:
         kind = replace(kind, family=_family_by_shapes(task))
     core = task.core or _core(kind, task)
