@@ -128,6 +128,13 @@ def test_a_product_of_f32_on_a_cube_without_it_is_of_f16_between_casts():
     assert select(graph, find_chip("910B4")).graph.outputs[0].dtype is f32
 
 
+def test_products_that_no_cube_makes_are_the_ai_cpu_s():
+    for dtype in (f64, i32):
+        c = only(select(graph_of(ops.MatMul(), tensor(dtype, 4, 5), tensor(dtype, 5, 6)), find_chip("910B4")))
+        assert (c.unit, c.kind) == (AI_CPU, "MatMul")
+        assert c.why == f"no cube multiplies {dtype}: products of it are the AI CPU's"
+
+
 def test_what_runs_nowhere_is_said_and_strict_makes_it_an_error():
     graph = graph_of(ops.Exp(), tensor(bf16, 4))
     (said,) = select(graph, find_chip("310P3")).warnings

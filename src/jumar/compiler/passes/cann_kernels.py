@@ -88,14 +88,24 @@ def _by_age(old: str, new: str, **rest: Any) -> Callable[[Node, Chip], Found]:
 
 def _matmul(node: Node, chip: Chip) -> Found:
     x, w = (i.type for i in node.inputs[:2])
+    rows = w.rank < 3  # the rows of all batches are one matrix
+    slow = Kernel(
+        "MatMul" if rows else "BatchMatMul", "none", AI_CPU, "-", why=f"no cube multiplies {x.dtype}: products of it are the AI CPU's"
+    )
+    if x.dtype.is_integer and x.dtype.bits > 8:
+        return slow
     if x.dtype.is_integer:
         if x.dtype.name != w.dtype.name:
             return ()
-        kind, aclnn = ("QuantBatchMatmulV3", "aclnnQuantMatmulV4") if is_new(chip) else ("MatMulV2" if w.rank < 3 else "BatchMatMulV2", "-")
+        kind, aclnn = ("QuantBatchMatmulV3", "aclnnQuantMatmulV4") if is_new(chip) else ("MatMulV2" if rows else "BatchMatMulV2", "-")
         return Kernel(kind, "code", CUBE, aclnn, cpu=False)
-    if w.rank < 3:  # the rows of all batches are one matrix
-        return Kernel("MatMulV2" if chip.family != "Ascend950" else "MatMulV3", "cube", CUBE, cpu=False)
-    return Kernel("BatchMatMulV2" if chip.family != "Ascend950" else "BatchMatMulV3", "cube", CUBE, "aclnnBatchMatMul", cpu=False)
+    version = "V3" if library.column(chip.family) == "950" else "V2"
+    kernel = (
+        Kernel(f"MatMul{version}", "cube", CUBE, cpu=False)
+        if rows
+        else Kernel(f"BatchMatMul{version}", "cube", CUBE, "aclnnBatchMatMul", cpu=False)
+    )
+    return (kernel, slow) if x.dtype.name == "f64" else kernel
 
 
 def is_depthwise(node: Node) -> bool:

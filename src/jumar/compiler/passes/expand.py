@@ -222,7 +222,7 @@ def _mean_of_holes(node: Node, chip: Chip) -> Expansion | None:
     c, spatial = x.shape[1], x.shape[2:]
     ones = constant(np.ones((c, 1, *op.kernel), x.dtype.numpy))
     total = Conv(op.strides, op.pads_low, op.pads_high, op.dilations, c)(x, ones)
-    counts = np.asarray(op.counts(spatial), np.float64)
+    counts = np.asarray(op.counts(spatial), np.float64)[None, None]
     return Expansion(
         (mul(total, constant((1 / counts).astype(x.dtype.numpy))),), "CANN's average pools have no dilation: a depthwise convolution"
     )
