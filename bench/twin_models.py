@@ -234,10 +234,10 @@ class Forecasts:
         self.folder, self.name = folder, ("", False)
         self.model: Any = None
 
-    def of(self, row: Row, case: Case) -> Answer:
+    def forecast(self, row: Row, case: Case) -> Any:
+        """The forecast of a row's network, at its batch, on its chip."""
         from jumar.compiler.forecast import TwinOptions, forecast
         from jumar.compiler.passes.precision import Precision
-
         from jumar.device.npu import find_chip
         from jumar.frontend.model import load
 
@@ -245,15 +245,17 @@ class Forecasts:
         if self.name != (case.network, steps):
             self.name = (case.network, steps)
             self.model = load(str(twin_networks.write(case.network, self.folder, training=steps)))
-        seq = row.seq or case.seq
-        dims = {"batch": row.batch} | ({"seq": seq} if twin_networks.NETWORKS[case.network].seq else {})
+        dims = {"batch": row.batch} | ({"seq": row.seq or case.seq} if twin_networks.NETWORKS[case.network].seq else {})
         graph, chip = self.model.graph(dims=dims), find_chip(CHIPS.get(row.chip, row.chip))
-        options = TwinOptions()
-        if case.optimizer:
-            graph = twin_training.training_step(graph, case.optimizer)
-            how = "must_keep_origin_dtype" if case.group == "kernels" else "allow_mix_precision"
-            options = TwinOptions(precision=Precision(mode=how), training=True)
-        found = forecast(graph, chip, options)
+        if not case.optimizer:
+            return forecast(graph, chip, TwinOptions())
+        how = "must_keep_origin_dtype" if case.group == "kernels" else "allow_mix_precision"
+        step = twin_training.training_step(graph, case.optimizer)
+        return forecast(step, chip, TwinOptions(precision=Precision(mode=how), training=True))
+
+    def of(self, row: Row, case: Case) -> Answer:
+        """The row with what the twin says."""
+        found = self.forecast(row, case)
         line = found.timeline
         total = sum(line.by_bottleneck.values()) or 1.0
         parts = {name: round(us / total, 3) for name, us in line.by_bottleneck.items()}
@@ -265,8 +267,8 @@ class Forecasts:
             time_ms, low_ms, high_ms = (1000 / steps for steps in line.throughput())
             low_ms, high_ms = sorted((low_ms, high_ms))
         return Answer(
-            row.id, row.model, case.network, chip.name, case.group, row.batch, seq, row.time_ms, time_ms, low_ms, high_ms, time_ms / row.time_ms,
-            line.bound, len(line.tasks), parts, case.source, case.note,
+            row.id, row.model, case.network, found.chip.name, case.group, row.batch, row.seq or case.seq, row.time_ms, time_ms, low_ms, high_ms,
+            time_ms / row.time_ms, line.bound, len(line.tasks), parts, case.source, case.note,
         )  # fmt: skip
 
 

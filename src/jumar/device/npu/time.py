@@ -79,7 +79,7 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
 def hits(f: Columns, c: Columns) -> Any:
     """Share of the bytes that is found in L2: what the kernel before left there, less of it the more of L2 the operands fill."""
     guessed = np.where(f["flat"] > 0, c["hit_flat"], c["hit"]) / (1 + (f["footprint"] / (c["hit_size"] * f["l2"])) ** 2)
-    known = np.clip(f["resident"] / np.maximum(f["footprint"], 1.0), 0.0, 1.0)
+    known = np.clip(f["resident"] / np.maximum(f["read"], 1.0), 0.0, 1.0)  # of what is read
     return np.where(np.isnan(f["resident"]), guessed, known)
 
 
