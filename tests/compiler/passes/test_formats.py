@@ -11,7 +11,7 @@ from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.select import select
 from jumar.device.npu import NC1HWC0, ND, find_chip
 from jumar.ir import Graph, constant, param
-from jumar.operators import Add, Cast, Concat, MatMul, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
+from jumar.operators import Add, Cast, Concat, Conv, MatMul, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
 
 
 def formats_of(chip: str, *outputs, **options):
@@ -159,3 +159,33 @@ def test_networks_of_the_zoo_need_few_conversions() -> None:
     resnet = zoo("resnet50")
     assert len(assign_formats(select(resnet, find_chip("310P3")), find_chip("310P3")).launched) == 4
     assert len(assign_formats(select(resnet, find_chip("910B4")), find_chip("910B4")).launched) == 2
+
+
+def test_casts_at_the_ends_of_a_model_are_told_as_its_input_and_output() -> None:
+    x = param("x", TensorType((1, 3, 16, 16), f32))
+    formats = formats_of("310P3", Cast(f32)(conv(Cast(f16)(x), 32)))
+    first, last = formats.launched
+    assert "an input of the model is in plain memory" in first.why and "--input_fp16_nodes" in first.avoid
+    assert "an output of the model leaves in plain memory" in last.why and "--output_type=FP16" in last.avoid
+
+
+def step(chip: str, **options):
+    """Formats of a step that makes the filters of a convolution smaller."""
+    x, w = image(16), param("w", TensorType((32, 16, 3, 3), f16))
+    y = Conv((1, 1), (1, 1), (1, 1), (1, 1), 1)(x, w)
+    smaller = Mul()(w, constant(np.float16(0.9)))
+    graph = Graph("step", (x, w), (y, smaller), updates=((1, 1),))
+    return assign_formats(select(graph, find_chip(chip), inference=False), find_chip(chip), inference=False, **options), w, smaller
+
+
+@pytest.mark.parametrize("chip", ["910A", "910B4"])
+def test_variables_of_a_graph_stay_in_fractals_from_step_to_step(chip) -> None:
+    formats, w, smaller = step(chip)
+    assert formats.of[w] == formats.of[smaller] == formats.outputs[1] == "FRACTAL_Z"
+    assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND)]
+
+
+def test_script_that_launches_by_itself_converts_filters_in_every_step() -> None:
+    formats, w, _ = step("910B4", eager=True)
+    assert formats.of[w] == ND
+    assert sorted(steps(formats)) == sorted([(ND, NC1HWC0), (ND, "FRACTAL_Z"), (NC1HWC0, ND)])

@@ -34,17 +34,17 @@ from jumar.operators import (
 )
 
 
-def fused(chip: str, *outputs, switches: str = "", eager: bool = False):
+def fused(chip: str, *outputs, switches: str = "", **options: bool):
     """The fusion of the graph that gives these nodes."""
     params = [n for n in Graph("g", (), outputs).nodes if n.op.name == "param"]
-    return of_graph(chip, Graph("net", tuple(params), outputs), switches, eager)
+    return of_graph(chip, Graph("net", tuple(params), outputs), switches, **options)
 
 
-def of_graph(chip: str, graph: Graph, switches: str = "", eager: bool = False):
+def of_graph(chip: str, graph: Graph, switches: str = "", **options: bool):
     soc = find_chip(chip)
     on = parse_switches(switches) if switches else ALL_ON
     selection = select(graph, soc)
-    return fuse_npu(selection, assign_formats(selection, soc, switches=on), soc, on, eager=eager)
+    return fuse_npu(selection, assign_formats(selection, soc, switches=on), soc, on, **options)
 
 
 def names(fusion):
@@ -199,6 +199,24 @@ def test_what_is_read_twice_stays_and_says_so() -> None:
     x = conv(image(3), 32)
     fusion = fused("310P3", Relu()(x), Sigmoid()(x))
     assert {m.why for m in fusion.missed} == {"its value is read 2 times"}
+
+
+def test_convolution_of_a_950_takes_relu_in_as_a_kernel_of_another_name() -> None:
+    rule = "Conv2DFixPipeToExtendConv2DFusionPass"
+    fusion = fused("950", Sigmoid()(Relu()(conv(image(3), 32))))
+    assert fusion.effects == {rule: 1}
+    assert [g.kind for g in fusion.groups] == ["ExtendConv2D", ""]
+    assert fused("950", Sigmoid()(Relu()(conv(image(3), 32))), switches=f"{rule}:off").effects == {}
+
+
+@pytest.mark.parametrize(("chip", "count"), [("950", 1), ("910B4", 1), ("310P3", 40)])
+def test_autofuse_joins_chains_of_any_length_on_a_910b_and_later(chip, count) -> None:
+    y = matrix(64, 64)
+    for i in range(40):
+        y = (Exp(), Neg())[i % 2](y)
+    fusion = fused(chip, y, autofuse=True, switches="AutomaticUbFusion:off\nTbeEltwiseFusionPass:off\nTbeMultiOutputFusionPass:off")
+    assert len(fusion.groups) == count
+    assert fusion.effects == ({"AutoFuse": 1} if count == 1 else {})
 
 
 def test_every_rule_of_the_tables_is_one_of_canns() -> None:

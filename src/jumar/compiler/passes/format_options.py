@@ -234,7 +234,7 @@ def _result(node: Node, format: str, at: Situation) -> Option | Refusal:
 def _one_kernel(node: Node, format: str, at: Situation) -> Option | Refusal:
     """A reshape and a transpose that are one kernel in fractals, or none."""
     if base_format(format) != FRACTAL_NZ:
-        return _plain_only(node, at)
+        return reshape(node, format, at) if isinstance(node.op, Reshape) else _plain_only(node, at)
     why = at.pairs[node].why
     return Refusal(why, at.pairs[node].avoid) if why else Option((format,), format)
 

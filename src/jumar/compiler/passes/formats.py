@@ -18,9 +18,9 @@ from jumar.compiler.passes.format_options import FILTER_READERS, Offer, Option, 
 from jumar.compiler.passes.pairs import Pair
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import ALL_ON, Switches
-from jumar.device.npu import NC1HWC0, ND, Chip, base_format, is_private, stored_nbytes
+from jumar.device.npu import FRACTAL_NZ, NC1HWC0, ND, Chip, base_format, is_private, stored_nbytes
 from jumar.ir import Constant, Get, Node, Param
-from jumar.operators import Elementwise, Transpose
+from jumar.operators import Cast, Elementwise, Transpose
 
 LAUNCH_NBYTES = 1 << 20  # what a kernel that moves nothing costs, as bytes that memory would have moved meanwhile
 MAX_SWEEPS = 12
@@ -139,9 +139,12 @@ class Search:
         self.chosen = {n: self.offers[n].options[0] for n in self.graph.nodes}
 
     def _follow(self) -> None:
-        """Every operator in the format of its largest input that it can take."""
+        """Every operator in the format of its largest input that it can take, and every variable in that of the first product that reads it."""
         self._plain()
         for node in self.graph.nodes:
+            if node in self.at.variables:
+                asked = [self.offers[user].options[0].inputs[i] for user, i in self.readers[node] if self.offers[user].heavy]
+                self.chosen[node] = next((o for o in self.offers[node].options if o.output in asked[:1]), self.chosen[node])
             held_by = [self.chosen[i].output for i in node.inputs]
             read = [i for i, value in enumerate(node.inputs) if value not in self.fixed]
             for i in sorted(read, key=lambda i: (-_size(node.inputs[i]), not is_private(held_by[i]))):
@@ -203,7 +206,7 @@ class Search:
         wants = {(n, i): f for n in nodes for i, f in enumerate(self.chosen[n].inputs)}
         conversions = tuple(c for n in nodes for c in self._conversions(n))
         outputs = tuple(self._leaving(i) for i in range(len(self.graph.outputs)))
-        joined = {n: pair for n, pair in self.at.pairs.items() if is_private(of[n])}
+        joined = {n: pair for n, pair in self.at.pairs.items() if base_format(of[n]) == FRACTAL_NZ}
         half = frozenset(n for n, pair in joined.items() if pair.turned and isinstance(n.op, Transpose))
         return Formats(of, wants, conversions, outputs, self.at.turned, half, joined)
 
@@ -223,18 +226,16 @@ class Search:
         if not readers:
             if is_private(target) or value not in self.leaves or not is_private(source):
                 return "there is no kernel from one private format to another, so it goes by plain memory", ""
-            way = "--is_output_adjust_hw_layout=true, with --output_type=FP16" if base_format(source) == NC1HWC0 else ""
-            return (
-                f"an output of the model leaves in plain memory, and {self._kind(value)} gives {base_format(source)}",
-                way and f"ATC: {way}",
-            )
+            return self._at_output(value, source)
         first = readers[0]
         if not is_private(target):
             refusal = self.offers[first].refusals.get(source)
             if refusal:
                 return refusal.why, refusal.avoid
+            if all(isinstance(r.op, Cast) and r in self.leaves and not self.readers[r] for r in readers):
+                return self._at_output(value, source)
             return f"{self._kind(first)} reads plain memory, and {self._kind(value)} gives {base_format(source)}", ""
-        if isinstance(value.op, Param):
+        if isinstance(value.op, Param) or (isinstance(value.op, Cast) and isinstance(value.inputs[0].op, Param)):
             way = "ATC: --is_input_adjust_hw_layout=true with --input_fp16_nodes, or AIPP" if name == NC1HWC0 else ""
             return f"{self._kind(first)} reads {name}, and an input of the model is in plain memory", way
         if is_private(self.chosen[value].output):
@@ -243,6 +244,10 @@ class Search:
         if refused and not self.offers[value].heavy:
             return f"{self._kind(first)} reads {name}: {refused.why}", refused.avoid
         return f"{self._kind(first)} reads {name}, and {self._kind(value)} gives {base_format(source)}", ""
+
+    def _at_output(self, value: Node, source: str) -> tuple[str, str]:
+        way = "ATC: --is_output_adjust_hw_layout=true, with --output_type=FP16" if base_format(source) == NC1HWC0 else ""
+        return f"an output of the model leaves in plain memory, and {self._kind(value)} gives {base_format(source)}", way
 
     def _kind(self, node: Node) -> str:
         choice = self.at.selection.choices.get(node)

@@ -163,7 +163,7 @@ class Teller:
             f"[{rate.low:,.3g} to {rate.high:,.3g}], {e.kind}; device busy {100 * t.utilisation:.0f} %, {t.bound}",
         )
         units = ", ".join(f"{u.kernels} on {u.unit} ({us_text(u.time_us)})" for u in t.units)
-        changes, casts = sum(not c.constant for c in t.conversions), sum(c.count for c in t.casts if not c.constant)
+        changes, casts = sum(c.count for c in t.conversions if not c.constant), sum(c.count for c in t.casts if not c.constant)
         self.line(
             "", f"{plural(len(t.kernels), 'kernel')}: {units}; {plural(changes, 'layout change')} and {plural(casts, 'cast')} among them"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jumar.compiler import BATCH_COMMAND, Advice, Alternative, Forecast, TwinOptions, advise, batch_of, conversion_launches, forecast
@@ -291,9 +291,7 @@ def _together(rows: Sequence[ConversionFact]) -> ConversionFact:
     if len(rows) == 1:
         return first
     nbytes, time_us = sum(r.nbytes for r in rows), sum(r.time_us for r in rows)
-    return ConversionFact(
-        f"{len(rows)} × {first.what}", first.source, first.target, nbytes, first.constant, time_us, first.why, first.avoid, first.place
-    )
+    return replace(first, what=f"{len(rows)} × {first.what}", nbytes=nbytes, time_us=time_us, count=len(rows))
 
 
 def _fusions(found: Sequence[Forecast]) -> tuple[RuleFact, ...]:
@@ -307,8 +305,16 @@ def _fusions(found: Sequence[Forecast]) -> tuple[RuleFact, ...]:
 
 
 def _missed(found: Sequence[Forecast]) -> tuple[MissedRule, ...]:
-    rows = [MissedRule(m.producer, m.consumer, m.rule, m.nbytes, m.why, m.loc) for f in found for m in f.fusion.missed]
-    return tuple(sorted(rows, key=lambda m: -m.nbytes)[:SHOWN_MISSED])
+    """Pairs of kernels that stay apart, those of the same kinds for the same reason as one."""
+    merged: dict[tuple[str, ...], list[MissedRule]] = {}
+    for m in (m for f in found for m in f.fusion.missed):
+        row = MissedRule(m.producer, m.consumer, m.rule, m.nbytes, m.why, m.loc)
+        merged.setdefault((m.producer.split(" ")[0], m.consumer.split(" ")[0], m.rule, m.why), []).append(row)
+    together = [
+        rows[0] if len(rows) == 1 else replace(rows[0], producer=f"{len(rows)} × {a}", consumer=b, nbytes=sum(r.nbytes for r in rows))
+        for (a, b, *_), rows in merged.items()
+    ]
+    return tuple(sorted(together, key=lambda m: -m.nbytes)[:SHOWN_MISSED])
 
 
 def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:

@@ -75,7 +75,10 @@ class CastsFact:
 
 @dataclass(frozen=True)
 class ConversionFact:
-    """One change of a layout (TransData).   constant: of a weight, done once when the model is loaded; time_us: predicted, 0 for weights."""
+    """Changes of a layout (TransData).   constant: of a weight, done once when the model is loaded; time_us: predicted, 0 for weights.
+
+    count: how many alike.
+    """
 
     what: str
     source: str
@@ -86,6 +89,7 @@ class ConversionFact:
     why: str
     avoid: str
     place: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True)
