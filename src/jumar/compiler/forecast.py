@@ -32,7 +32,7 @@ class TwinOptions:
     """What the user chose.   mode: how kernels are launched, one of timeline.MODES; strict: an operator without a mapping is an error.
 
     training: the graph is a training step, so weights change and are converted at every step.   communicators: groups of devices, each with its buffers.
-    framework: whose memory reserve and pool, `acl` for an offline model, `mindspore`, `torch_npu`.
+    framework: whose memory reserve and pool, `acl` for an offline model, `mindspore`, `torch_npu`.   autofuse: CANN's AutoFuse is on.
     """
 
     precision: Precision = field(default_factory=Precision)
@@ -42,6 +42,7 @@ class TwinOptions:
     training: bool = False
     communicators: int = 0
     framework: str = "acl"
+    autofuse: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def forecast(graph: Graph, chip: Chip, options: TwinOptions | None = None) -> Fo
         selection = select(typed, chip, strict=options.strict, inference=not options.training, precision=options.precision)
         eager = options.mode == "eager"
         formats = assign_formats(selection, chip, inference=not options.training, eager=eager, switches=options.switches)
-        fusion = fuse_npu(selection, formats, chip, options.switches, eager=eager)
+        fusion = fuse_npu(selection, formats, chip, options.switches, eager=eager, autofuse=options.autofuse)
         found = launches(selection, formats, fusion, chip)
         predictions = predict_all(found, chip)
         line = timeline([x.task for x in found], predictions, chip, mode=options.mode, reads=[x.reads for x in found])

@@ -338,7 +338,7 @@ def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:
 def _warnings(found: Sequence[Forecast]) -> tuple[str, ...]:
     """What must be said loudly: a chip's name that means another, operators on the host, predictions outside what was measured."""
     chip = found[0].chip
-    said = [chip.caution] if chip.caution else []
+    said = [*([chip.caution] if chip.caution else []), *found[0].options.switches.notes]
     for how, words in (
         ("host", "on the host, and the device waits"),
         ("ai cpu", "on the AI CPU"),
