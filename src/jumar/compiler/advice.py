@@ -28,7 +28,7 @@ from jumar.compiler.variants import (
     with_attention,
     without_border_transposes,
 )
-from jumar.device.npu import AI_CPU, HOST, Chip, Prediction, is_private, timeline
+from jumar.device.npu import AI_CPU, HOST, Chip, Prediction, timeline
 from jumar.ir import Graph, Param
 
 LEAST_PERCENT = 1.0  # what gains less is not said
@@ -325,13 +325,7 @@ def _conversions(found: Forecast) -> Iterator[Idea]:
 
 def conversion_launches(found: Forecast) -> dict[Conversion, int]:
     """The launch of each conversion that the device makes at every run."""
-    made = {
-        (launch.writes[0], launch.task.outputs[0].format if is_private(launch.task.outputs[0].format) else ""): number
-        for number, launch in enumerate(found.launches)
-        if launch.task.kind == "TransData" and launch.writes
-    }
-    keys = {c: (c.producer, c.target if is_private(c.target) else "") for c in found.formats.conversions if not c.constant}
-    return {c: made[key] for c, key in keys.items() if key in made}
+    return {x.conversion: number for number, x in enumerate(found.launches) if x.conversion}
 
 
 def _without_conversions(found: Forecast, spared: frozenset[str]) -> Forecast:
