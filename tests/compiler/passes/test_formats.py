@@ -11,7 +11,7 @@ from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.select import select
 from jumar.device.npu import NC1HWC0, ND, find_chip
 from jumar.ir import Graph, constant, param
-from jumar.operators import Add, Cast, Concat, Conv, MatMul, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
+from jumar.operators import Add, Cast, Concat, Conv, MatMul, MaxPool, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
 
 
 def formats_of(chip: str, *outputs, **options):
@@ -189,3 +189,11 @@ def test_script_that_launches_by_itself_converts_filters_in_every_step() -> None
     formats, w, _ = step("910B4", eager=True)
     assert formats.of[w] == ND
     assert sorted(steps(formats)) == sorted([(ND, NC1HWC0), (ND, "FRACTAL_Z"), (NC1HWC0, ND)])
+
+
+def test_what_no_core_runs_reads_plain_memory() -> None:
+    x = conv(image(32), 32)
+    pooled = MaxPool((2, 2), (2, 2), (0, 0), (0, 0), (1, 1))(Cast(f32)(x))  # of f32 on a 310P: the AI CPU's
+    formats = formats_of("310P3", conv(Cast(f16)(pooled), 32))
+    (pool,) = [n for n in formats.of if isinstance(n.op, MaxPool)]
+    assert (formats.wants[pool, 0], formats.of[pool]) == (ND, ND)

@@ -4,7 +4,7 @@ import pytest
 import jumar.operators as ops
 from jumar.base import CompileError, Loc, OpError, TensorType, bf16, f16, f32, f64, i8, i32, i64, u8
 from jumar.compiler.passes.select import select
-from jumar.device.npu import AI_CPU, CUBE, HOST, VECTOR, find_chip
+from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, VECTOR, find_chip
 from jumar.ir import REGISTRY, Graph, apply, constant, f32t, interpret, param, tensor
 
 CHIPS = ("310P3", "910B4", "950")
@@ -126,6 +126,14 @@ def test_a_product_of_f32_on_a_cube_without_it_is_of_f16_between_casts():
     assert [n.dtype for n in selection.graph.nodes if n.array is not None] == [f16]  # the weight was cast once, here
     assert not select(graph, find_chip("910B4")).composites
     assert select(graph, find_chip("910B4")).graph.outputs[0].dtype is f32
+
+
+def test_pictures_are_resized_by_the_media_engine():
+    op = ops.Resize((1, 3, 64, 64), (1.0, 1.0, 0.5, 0.5), "linear")
+    c = only(select(graph_of(op, tensor(u8, 1, 3, 128, 128)), find_chip("310P3")))
+    assert (c.unit, c.how) == (DVPP, "dvpp")
+    assert "media engine" in c.why
+    assert only(select(graph_of(op, tensor(f16, 1, 3, 128, 128)), find_chip("310P3"))).unit == VECTOR
 
 
 def test_products_that_no_cube_makes_are_the_ai_cpu_s():

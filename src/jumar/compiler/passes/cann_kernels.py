@@ -15,7 +15,7 @@ from typing import Any
 
 from jumar.base import TensorType
 from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, MIX_CUBE, VECTOR, Chip, library
-from jumar.ir import Node
+from jumar.ir import Node, Param
 from jumar.operators import Gradient
 
 
@@ -280,6 +280,10 @@ def _resize(node: Node, chip: Chip) -> Found:
     op: Any = node.op
     x: TensorType = node.inputs[0].type
     moved = [i for i, (a, b) in enumerate(zip(x.shape, op.sizes, strict=True)) if a != b]
+    if _is_picture(node) and chip.dvpp and op.mode in ("nearest", "linear") and not op.antialias and not op.roi:
+        return Kernel(
+            "VpcResize", "none", DVPP, "-", cpu=False, why="an image of bytes, as it enters the model: the media engine resizes it (VPC)"
+        )
     if op.coordinates == "tf_crop_and_resize" or op.exclude_outside or op.roi or (moved and moved[0] < 2 and x.rank > 2):
         return ()
     if op.antialias:
@@ -303,6 +307,15 @@ def _resize(node: Node, chip: Chip) -> Found:
             return Kernel(kind, "float", aclnn="aclnnUpsample" + ("Nearest3d" if op.mode == "nearest" else "Trilinear3d"), cpu=False)
         case _:
             return ()
+
+
+def _is_picture(node: Node) -> bool:
+    """Whether a node reads an input of the graph that is images of bytes, in gray or in three colours."""
+    x = node.inputs[0]
+    while x.op.name in ("reshape", "identity") and x.inputs:
+        x = x.inputs[0]
+    shape = node.inputs[0].shape
+    return isinstance(x.op, Param) and x.dtype.name == "u8" and len(shape) == 4 and bool({shape[1], shape[3]} & {1, 3})
 
 
 def _reduction(name: str, takes: str = "float") -> Callable[[Node, Chip], Found]:

@@ -16,11 +16,14 @@ from jumar.compiler.passes.pairs import Pair, find_pairs, on_edges, pad_to, swap
 from jumar.compiler.passes.select import Selection
 from jumar.compiler.passes.switches import Switches
 from jumar.device.npu import (
+    AI_CPU,
     BLOCK_ROWS,
     CUBE,
+    DVPP,
     FRACTAL_NZ,
     FRACTAL_Z,
     FRACTAL_Z_3D,
+    HOST,
     MIX_CUBE,
     NC1HWC0,
     ND,
@@ -116,6 +119,10 @@ class Situation:
     def launches(self, node: Node) -> bool:
         return node in self.selection.choices and self.selection.choices[node].unit != ""
 
+    def elsewhere(self, node: Node) -> bool:
+        """Whether the AI CPU, the media engine or the host runs it: they know plain memory only."""
+        return node in self.selection.choices and self.selection.choices[node].unit in (AI_CPU, DVPP, HOST)
+
     def cube(self, format: str, dtype: DType) -> str:
         """The format as the cube unit of the chip means it: fp32 goes through that of a 910B in blocks of 8."""
         return f"{format}:8" if self.split and dtype.bits == 32 and dtype.is_float and is_private(format) else format
@@ -145,7 +152,7 @@ def offer(node: Node, at: Situation) -> Offer:
         return heavy
     follows = _passes_on(node, at) or next((FOLLOWERS[c] for c in type(node.op).__mro__ if c in FOLLOWERS), None)
     plain = Option((ND,) * len(node.inputs), ND)
-    if follows is None:
+    if follows is None or at.elsewhere(node):
         return Offer((plain,), refusals={f: _plain_only(node, at) for f in at.candidates})
     options, refusals = [plain], {}
     for format in at.candidates:
@@ -175,6 +182,8 @@ def follows(*ops: type) -> Callable[[Follow], Follow]:
 # ------------------------------------------------------------------------------------------------------------ those that set the format
 def _heavy(node: Node, at: Situation) -> Offer | None:
     """The options of an operator that knows only its private formats."""
+    if at.elsewhere(node):
+        return None
     found: list[tuple[tuple[str, ...], str]] = []
     match node.op:
         case Conv(channels_last=False) | ConvTranspose() | ConvGradInput(channels_last=False) | ConvGradWeight(channels_last=False):
