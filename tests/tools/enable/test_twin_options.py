@@ -8,7 +8,7 @@ import pytest
 from jumar.base import DeviceError, ToolError
 from jumar.tools.enable.command import command
 from jumar.tools.enable.twin import TwinRequest
-from jumar.tools.enable.twin_options import complete_socs, parse_twin
+from jumar.tools.enable.twin_options import complete_socs, parse_training, parse_twin
 from jumar.tools.soc import complete_soc
 
 NOTHING = {
@@ -56,6 +56,13 @@ def test_an_unknown_chip_is_named_with_what_is_near() -> None:
 def test_options_of_the_twin_need_a_chip(name: str, value: object, shown: str) -> None:
     with pytest.raises(ToolError, match=f"{shown} must come with --soc"):
         parsed(**{name: value})
+
+
+def test_a_training_is_said_in_one_word_or_more() -> None:
+    found = parse_training("momentum,O2,accumulate=4,cheap")
+    assert (found.optimizer, found.amp, found.accumulate, found.cheap) == ("momentum", "O2", 4, True)
+    with pytest.raises(ToolError, match="got 'fast'"):
+        parse_training("adamw,fast")
 
 
 def test_an_example_has_no_twin() -> None:

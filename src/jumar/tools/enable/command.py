@@ -62,6 +62,12 @@ from jumar.tools.soc import complete_soc
 @click.option(
     "--numerics", is_flag=True, help="With --soc: compute the chip's arithmetic here, and name the nodes that lose accuracy or overflow."
 )
+@click.option(
+    "--train",
+    metavar="OPTIMIZER[,O2,...]",
+    default="",
+    help="With --soc: plan the memory of a training step, too: adamw, momentum,O2,accumulate=4 ...",
+)
 @click.option("--twin-only", is_flag=True, help="With --soc: forecast only; nothing is compiled, run or measured here.")
 @click.option("--example", type=click.Choice(sorted(EXAMPLES)), help="Take a bundled example in place of MODEL.")
 @click.option("--picture", type=click.Path(path_type=Path), help="With --example ocr: read this picture.")
@@ -82,6 +88,7 @@ def command(
     strict: bool,
     fusion_switch: Path | None,
     numerics: bool,
+    train: str,
     twin_only: bool,
     example: str | None,
     picture: Path | None,
@@ -93,7 +100,7 @@ def command(
         raise ToolError(f"enable: either MODEL or --example must be given, got both: {model} and {example}", code="enable-model")
     if picture and not example:
         raise ToolError(f"enable: --picture must come with --example, got {picture} alone", hint="--example ocr", code="enable-model")
-    twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only)
+    twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only, train)
     if twin and example:
         raise ToolError(
             f"enable: --soc must come with a MODEL, got --example {example}",

@@ -175,13 +175,19 @@ class Teller:
                 if t.memory.saving_percent > 0
                 else ""
             )
+            largest = f"; the largest batch is {t.memory.largest_batch}" if t.memory.largest_batch else ""
             self.line(
                 "",
-                f"memory: {t.memory.verdict}, {nbytes_text(t.memory.capacity_nbytes)} on the chip{saved}",
+                f"memory: {t.memory.verdict}, {nbytes_text(t.memory.capacity_nbytes)} on the chip{saved}{largest}",
                 "" if t.memory.fits else "red",
             )
-        for remedy in t.memory.remedies if t.memory else ():
-            self.line("", f"fits with {remedy}")
+            for remedy in t.memory.remedies:
+                self.line("", f"  fits with {remedy}")
+        if t.training:
+            largest = f"; the largest batch is {t.training.largest_batch}" if t.training.largest_batch else ""
+            self.line("", f"training: {t.training.verdict}{largest}", "" if t.training.fits else "red")
+            for remedy in t.training.remedies:
+                self.line("", f"  fits with {remedy}")
         for w in t.warnings:
             self.line("", f"warning: {w}", "yellow")
         if t.numerics:

@@ -7,11 +7,25 @@ Nothing runs on an NPU: the model's values are computed on this CPU, the times a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jumar.compiler import BATCH_COMMAND, Advice, Alternative, Forecast, TwinOptions, advise, batch_of, conversion_launches, forecast
+from jumar.compiler import (
+    BATCH_COMMAND,
+    Advice,
+    Alternative,
+    DeviceMemory,
+    Forecast,
+    Training,
+    TwinOptions,
+    Verdict,
+    advise,
+    batch_of,
+    conversion_launches,
+    fit,
+    forecast,
+)
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Chip, Prediction, Task
 from jumar.frontend import Port
 from jumar.ir import Graph, Node
@@ -50,13 +64,15 @@ MODES = {  # how the timeline's modes are said
 
 @dataclass(frozen=True)
 class TwinRequest:
-    """What the user asked of the twin.   only: nothing is compiled, run or measured here; numerics: the chip's arithmetic is executed, too."""
+    """What the user asked of the twin.   only: nothing is compiled, run or measured here; numerics: the chip's arithmetic is executed, too;
+    training: the memory of such a training step is planned, too."""
 
     chips: tuple[Chip, ...]
     options: TwinOptions
     only: bool = False
     numerics: bool = False
     advice: bool = True
+    training: Training | None = None
 
 
 def look(
@@ -64,7 +80,8 @@ def look(
 ) -> tuple[TwinFact, tuple[Forecast, ...]]:
     """The model on one chip: its pieces one after the other.   batch_command: how another `{batch}` is asked for."""
     found = tuple(forecast(g, chip, request.options) for g in graphs)
-    return tell(found, _advice(found, batch_command) if request.advice else ()), found
+    fact = tell(found, _advice(found, batch_command) if request.advice else ())
+    return (replace(fact, training=training_memory(found, request.training)) if request.training else fact), found
 
 
 def batch_command(inputs: Sequence[Port]) -> str:
@@ -319,19 +336,42 @@ def _missed(found: Sequence[Forecast]) -> tuple[MissedRule, ...]:
 
 def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:
     """Weights of all pieces stand together; of the rest the piece that needs most counts, since they run one after the other."""
-    largest = max((f.memory for f in found), key=lambda m: m.needed_nbytes)
+    largest = max(found, key=lambda f: f.memory.needed_nbytes)
+    # only graph mode has a plan whose size at other batches is known
+    verdict = (
+        None
+        if largest.memory.history is not None
+        else fit(largest.captured, largest.chip, framework=largest.options.framework, memory=largest.memory)
+    )
     standing = Counter[str]()
     for f in found:
         standing.update({p.name: p.nbytes for p in f.memory.parts if p.name in STANDING})
-    own = {p.name: p.nbytes for p in largest.parts} | dict(standing)
+    own = {p.name: p.nbytes for p in largest.memory.parts} | dict(standing)
+    return _device_memory(largest.memory, own, verdict, all(f.memory.fits for f in found))
+
+
+def training_memory(found: Sequence[Forecast], training: Training) -> DeviceMemoryFact:
+    """Memory of a training step of the model, its float constants being what is trained."""
+    largest = max(found, key=lambda f: f.memory.needed_nbytes)
+    verdict = fit(largest.captured, largest.chip, training)
+    return _device_memory(verdict.memory, {p.name: p.nbytes for p in verdict.memory.parts}, verdict, verdict.fits)
+
+
+def _device_memory(memory: DeviceMemory, own: Mapping[str, int], verdict: Verdict | None, fits: bool) -> DeviceMemoryFact:
+    """own: bytes of each part."""
     peak = sum(own.values())
-    reserved = tuple(PartFact(f"not usable: {p.name}", p.nbytes) for p in largest.reserved)
-    fits = all(f.memory.fits for f in found) and peak <= largest.usable_nbytes
-    said = f"{'fits' if fits else 'does not fit'}: {nbytes_text(peak)} of {nbytes_text(largest.usable_nbytes)} usable"
+    reserved = tuple(PartFact(f"not usable: {p.name}", p.nbytes) for p in memory.reserved)
+    fits = fits and peak <= memory.usable_nbytes
+    said = f"{'fits' if fits else 'does not fit'}: {nbytes_text(peak)} of {nbytes_text(memory.usable_nbytes)} usable"
+    ways = verdict.ways if verdict else ()
+    remedies = tuple(
+        f"{w.what}: batch {w.batch}, {nbytes_text(w.needed_nbytes)}; {w.cost}{f'; {w.command}' if w.command else ''}" for w in ways
+    )
     return DeviceMemoryFact(
-        fits, said, peak, largest.capacity_nbytes, largest.usable_nbytes, (*(PartFact(name, n) for name, n in own.items() if n), *reserved),
-        largest.unshared_nbytes, largest.arena_nbytes, largest.bound_nbytes, largest.live_nbytes,
-        tuple(PartFact(f"{h.label}{f'  {h.place}' if h.place else ''}", h.nbytes) for h in largest.at_peak), (),
+        fits, said, peak, memory.capacity_nbytes, memory.usable_nbytes, (*(PartFact(name, n) for name, n in own.items() if n), *reserved),
+        memory.unshared_nbytes, memory.arena_nbytes, memory.bound_nbytes, memory.live_nbytes,
+        tuple(PartFact(f"{h.label}{f'  {h.place}' if h.place else ''}", h.nbytes) for h in memory.at_peak), verdict.largest_batch if verdict else 0,
+        remedies, (*memory.notes, *(verdict.notes if verdict else ())),
     )  # fmt: skip
 
 

@@ -125,7 +125,8 @@ class PartFact:
 class DeviceMemoryFact:
     """Memory on the chip.   peak: of all parts; capacity: documented; usable: what is left of it for a model; total: of tensors without reuse.
 
-    bound: the largest sum of live bytes; live: activations kernel by kernel; top: the tensors that make the peak; verdict: in words."""
+    bound: the largest sum of live bytes; live: activations kernel by kernel; top: the tensors that make the peak;
+    verdict: in words; largest_batch: that fits, 0 where it is not known; remedies: what would make it fit."""
 
     fits: bool
     verdict: str
@@ -138,7 +139,9 @@ class DeviceMemoryFact:
     bound_nbytes: int = 0
     live_nbytes: tuple[int, ...] = ()
     top: tuple[PartFact, ...] = ()
+    largest_batch: int = 0
     remedies: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def saving_percent(self) -> float:
@@ -247,7 +250,7 @@ class TwinNumerics:
 
 @dataclass(frozen=True)
 class TwinFact:
-    """A model on one chip.   bound: what limits it, `device` or `host`; device, host: busy times of one run."""
+    """A model on one chip.   bound: what limits it; device, host: busy times of one run; training: memory of a training step, where it was asked for."""
 
     soc: str
     title: str
@@ -277,6 +280,7 @@ class TwinFact:
     warnings: tuple[str, ...] = ()
     wide: tuple[tuple[str, int], ...] = ()
     pieces: int = 1
+    training: DeviceMemoryFact | None = None
     banner: str = BANNER
 
     def costliest(self, count: int = 10) -> list[KernelFact]:
