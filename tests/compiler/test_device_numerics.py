@@ -279,10 +279,13 @@ def test_integers_are_exact() -> None:
     assert findings.outputs[0].wrong == 0 and findings.nodes == ()
 
 
-def test_decisions_that_change_are_counted() -> None:
-    x = np.array([[1.0, 1.0001], [3.0, 2.0]], np.float32)
-    findings = device_numerics(built(lambda x: mul(x, 1.0), (2, 2)), [x], find_chip("910B4"))
-    assert findings.outputs[0].agreement == 0.5
+def test_decisions_that_change_are_counted_and_ties_are_none() -> None:
+    def agreement(x: Array) -> float | None:
+        findings = device_numerics(built(lambda x: sub(mul(x, 1.0), 1.0), (2, 2)), [x], find_chip("910B4"))
+        return findings.outputs[0].agreement
+
+    assert agreement(np.array([[1.0, 1.0001], [3.0, 2.0]], np.float32)) == 0.5  # 0 and 1e-4 are both 0 in fp16
+    assert agreement(np.array([[2.0, 2.0001], [3.0, 2.0]], np.float32)) == 1.0
 
 
 def test_findings_are_a_json_document_with_places() -> None:

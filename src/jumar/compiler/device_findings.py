@@ -58,7 +58,10 @@ class NodeNumerics:
 
 @dataclass(frozen=True)
 class OutputNumerics:
-    """One output of the model.   agreement: part of the rows whose largest element stays where it was, of floats; wrong: elements that differ, of integers."""
+    """One output of the model.
+
+    agreement: of rows of floats, the part whose largest element stays as good a choice (None for maps); wrong: of integers, those that differ.
+    """
 
     name: str
     type: str

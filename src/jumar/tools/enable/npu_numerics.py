@@ -42,7 +42,7 @@ def output_text(o: OutputNumerics) -> str:
     if o.agreement is None and not o.error and not o.broken:
         return f"output {o.name}: the same"
     broken = f", {o.broken} elements are not finite" if o.broken else ""
-    decided = "" if o.agreement is None else f", the largest of a row is the same in {o.agreement:.1%} of the rows"
+    decided = "" if o.agreement is None else f", the largest of a row stays as good in {o.agreement:.1%} of the rows"
     return f"output {o.name}: off by {error_text(o.error)} (at most {o.max_error:.3g} in one element){broken}{decided}"
 
 
