@@ -26,9 +26,11 @@ from jumar.operators import (
     Gather,
     LayerNorm,
     MatMul,
+    Mul,
     Quantize,
     ReduceMax,
     Relu,
+    Sigmoid,
     Silu,
     Softmax,
     Transpose,
@@ -116,6 +118,16 @@ def test_a_rule_that_is_switched_off_gains_as_promised() -> None:
     advice = item(graph, "fuse", TwinOptions(switches=Switches(off=frozenset({rule}))))
     assert rule in advice.command
     check(advice, on.timeline.latency_us)
+
+
+def test_autofuse_gains_as_promised() -> None:
+    x = floats("x", 1024, 4096)
+    y = x
+    for i in range(12):
+        y = Mul()(Sigmoid()(Add()(y, constant(np.float32(i)))), y)
+    graph = Graph("chain", (x,), (y,))
+    advice = item(graph, "autofuse")
+    check(advice, forecast(graph, CHIP, TwinOptions(autofuse=True)).timeline.latency_us)
 
 
 def test_attention_as_one_operator_gains_as_promised() -> None:

@@ -165,6 +165,7 @@ def _ideas(found: Forecast, batch_command: str) -> Iterator[Idea]:
     yield from _precision(found)
     yield from _launching(found)
     yield from _switches(found)
+    yield from _autofuse(found)
     yield from _attention(found, prepared)
     yield from _integers(found)
     yield from _elsewhere(found)
@@ -241,6 +242,14 @@ def _switches(found: Forecast) -> Iterator[Idea]:
         why = "the rule joins kernels here, so that what is between them need not go through memory, and it is switched off"
         command = f'in fusion_switch.cfg: "{rule}": "on"'
         yield Idea("fuse", f"switch {rule} on", why, command, found.captured, replace(found.options, switches=on))
+
+
+def _autofuse(found: Forecast) -> Iterator[Idea]:
+    """CANN's AutoFuse, on chips that have it, for graphs."""
+    if not found.options.autofuse and found.options.mode != "eager" and found.chip.split:
+        why = "chains of elementwise operators of any length and shape become one kernel: fewer launches, less through memory"
+        command = "--autofuse; on the device the environment variable AUTOFUSE_FLAGS=--enable_autofuse=true"
+        yield Idea("autofuse", "switch AutoFuse on", why, command, found.captured, replace(found.options, autofuse=True))
 
 
 def _attention(found: Forecast, prepared: Graph) -> Iterator[Idea]:

@@ -59,6 +59,7 @@ from jumar.tools.soc import complete_soc
 @click.option("--mode", type=click.Choice(LAUNCH_MODES), help="With --soc: how kernels are launched.  [default: sunk]")
 @click.option("--strict", is_flag=True, help="With --soc: an operator that the chip lacks, or a model that does not fit, is an error.")
 @click.option("--fusion-switch", type=click.Path(path_type=Path), help="With --soc: fusion rules on and off (ATC's fusion_switch.cfg).")
+@click.option("--autofuse", is_flag=True, help="With --soc: CANN's AutoFuse is on.")
 @click.option(
     "--numerics", is_flag=True, help="With --soc: compute the chip's arithmetic here, and name the nodes that lose accuracy or overflow."
 )
@@ -89,6 +90,7 @@ def command(
     fusion_switch: Path | None,
     numerics: bool,
     train: str,
+    autofuse: bool,
     twin_only: bool,
     example: str | None,
     picture: Path | None,
@@ -100,7 +102,7 @@ def command(
         raise ToolError(f"enable: either MODEL or --example must be given, got both: {model} and {example}", code="enable-model")
     if picture and not example:
         raise ToolError(f"enable: --picture must come with --example, got {picture} alone", hint="--example ocr", code="enable-model")
-    twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only, train)
+    twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only, train, autofuse)
     if twin and example:
         raise ToolError(
             f"enable: --soc must come with a MODEL, got --example {example}",

@@ -32,12 +32,13 @@ def parse_twin(
     numerics: bool,
     twin_only: bool,
     train: str = "",
+    autofuse: bool = False,
 ) -> TwinRequest | None:
     """What is asked of the twin; None without --soc, and then no other option of it may be given."""
     if not socs:
         given = {
             "--compare": compare, "--precision": precision, "--mixlist": mixlist, "--mode": mode, "--strict": strict, "--fusion-switch": fusion_switch,
-            "--numerics": numerics, "--twin-only": twin_only, "--train": train,
+            "--numerics": numerics, "--twin-only": twin_only, "--train": train, "--autofuse": autofuse,
         }  # fmt: skip
         for name, value in given.items():
             if value:
@@ -48,7 +49,7 @@ def parse_twin(
     names = [*socs, *(n for n in compare.split(",") if n.strip())]
     found = list({chip.name: chip for chip in map(find_chip, names)}.values())
     options = TwinOptions()
-    options = replace(options, strict=strict, mode=mode or options.mode)
+    options = replace(options, strict=strict, mode=mode or options.mode, autofuse=autofuse)
     if precision or mixlist:
         said = precision or "allow_mix_precision"  # a list of operators means mixed precision
         options = replace(options, precision=parse_precision(f"{said},mixlist={mixlist}" if mixlist else said))
