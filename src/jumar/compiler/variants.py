@@ -153,9 +153,11 @@ def _through_codes(x: Node) -> Node:
 
 
 def _codes(weights: Array) -> Node:
-    scale = np.float32(max(float(np.abs(weights).max(initial=0.0)) / 127, 1e-8))
-    codes = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
-    return Dequantize()(constant(codes), constant(scale), constant(np.int8(0)))
+    peak = max(-float(weights.min(initial=0.0)), float(weights.max(initial=0.0)))
+    scale = np.float32(max(peak / 127, 1e-8))
+    codes = weights * np.float32(1 / scale)
+    np.rint(codes, out=codes)
+    return Dequantize()(constant(codes.astype(np.int8)), constant(scale), constant(np.int8(0)))
 
 
 # ---------------------------------------------------------------------- padding

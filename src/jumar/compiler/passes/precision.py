@@ -6,6 +6,7 @@ that says why it is there; constants are cast here, once.  select.py comes next.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -499,13 +500,29 @@ def _label(node: Node) -> str:
     return str(name or node.loc.name or node.op.name)
 
 
+# What was cast before, as long as the values live: advice looks at one model in a dozen variants, and its weights take most of the time.
+_CASTS: dict[tuple[int, str, bool], tuple[weakref.ref[Array], tuple[Array, int]]] = {}
+
+
 def _constant(values: Array, dtype: DType, chip: Chip, precision: Precision) -> tuple[Array, int]:
     """A constant in another type as the chip holds it, and how many of its values lie beyond the range of f16."""
+    saturates = chip.overflow == "saturate" or (chip.overflow == "both" and precision.infnan is False)
+    key = (id(values), dtype.name, saturates)
+    known = _CASTS.get(key)
+    if known is not None and known[0]() is values:
+        return known[1]
+    found = _cast_values(values, dtype, saturates)
+    if not values.flags.writeable:
+        _CASTS[key] = (weakref.ref(values, lambda _: _CASTS.pop(key, None)), found)
+    return found
+
+
+def _cast_values(values: Array, dtype: DType, saturates: bool) -> tuple[Array, int]:
     lost = 0
     if dtype == f16 and values.size and max(-float(values.min()), float(values.max())) > LARGEST_F16:
         wide = values.astype(np.float32)
         lost = int(np.count_nonzero((np.abs(wide) > LARGEST_F16) & np.isfinite(wide)))
-        if chip.overflow == "saturate" or (chip.overflow == "both" and precision.infnan is False):
+        if saturates:
             values = np.clip(wide, -LARGEST_F16, LARGEST_F16)
     with np.errstate(over="ignore"):
         return values.astype(dtype.numpy), lost
