@@ -41,11 +41,12 @@ def casts(graph):
         ("O0", "f32 f32 f32 f32"),
         ("O1", "f16 f32 f32 f32"),
         ("O2", "f16 f16 f16 f16"),
+        ("O2,bf16", "bf16 bf16 bf16 bf16"),
     ],
 )
 def test_a_mode_says_what_computes_in_which_type(mode, expected):
     graph = net()
-    made, facts = set_precision(graph, NEW, Precision(mode))
+    made, facts = set_precision(graph, NEW, parse_precision(mode))
     assert types(made) == dict(zip(("matmul", "relu", "exp", "softmax"), expected.split(), strict=True))
     assert (made.params[0].dtype, made.outputs[0].dtype) == (f32, f32)
     assert len([f for f in facts if not f.constant]) == len(casts(made))
@@ -157,6 +158,8 @@ def test_a_file_of_lists_that_is_wrong_says_what(tmp_path, text, what):
         ("310P3", "must_keep_origin_dtype,hf32=on", "leave hf32 out"),
         ("910B4", "force_fp16,hf32=on", "use must_keep_origin_dtype,hf32=on"),
         ("310P3", "force_fp16,infnan", "leave infnan out"),
+        ("310P3", "O2,bf16", "leave bf16 out"),
+        ("910B4", "force_fp16,bf16", "or O2,bf16"),
         ("910B4", "must_keep_origin_dtype,keep=conv1", "leave keep out"),
     ],
 )

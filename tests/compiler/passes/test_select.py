@@ -3,6 +3,7 @@ import pytest
 
 import jumar.operators as ops
 from jumar.base import CompileError, Loc, OpError, TensorType, bf16, f16, f32, f64, i8, i32, i64, u8
+from jumar.compiler.passes.precision import parse_precision
 from jumar.compiler.passes.select import select
 from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, VECTOR, find_chip
 from jumar.ir import REGISTRY, Graph, apply, constant, f32t, interpret, param, tensor
@@ -126,6 +127,16 @@ def test_a_product_of_f32_on_a_cube_without_it_is_of_f16_between_casts():
     assert [n.dtype for n in selection.graph.nodes if n.array is not None] == [f16]  # the weight was cast once, here
     assert not select(graph, find_chip("910B4")).composites
     assert select(graph, find_chip("910B4")).graph.outputs[0].dtype is f32
+
+
+def test_what_precision_asks_of_a_kernel_stands_in_its_attributes():
+    conv = ops.Conv((1, 1), (0, 0), (0, 0), (1, 1))
+    graph = graph_of(conv, f32t(1, 4, 8, 8), f32t(4, 4, 1, 1))
+    assert only(select(graph, find_chip("910B4"), precision=parse_precision("origin"))).attrs["hf32"]
+    assert "hf32" not in only(select(graph, find_chip("910B4"), precision=parse_precision("origin,hf32=off"))).attrs
+    adds = graph_of(ops.ScatterNd("add"), f32t(4, 3), np.array([[0], [2]]), f32t(2, 3))
+    assert only(select(adds, find_chip("910B4"), precision=parse_precision("origin,deterministic"))).attrs["deterministic"]
+    assert "deterministic" not in only(select(adds, find_chip("910B4"), precision=parse_precision("origin"))).attrs
 
 
 def test_pictures_are_resized_by_the_media_engine():

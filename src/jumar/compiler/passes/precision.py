@@ -60,7 +60,7 @@ class Precision:
     hf32: products of f32 with 11 bits of mantissa: True, False, or None for CANN's default (convolutions yes, matrix products no).
     deterministic: sums in a fixed order.  infnan: past the range there is infinity (True) or the largest number (False); None for the chip's default.
     lists: of mixed precision; mixlist: whether the user changed them.  keep: nodes or `OpType::Kind` that keep their type (ATC's --keep_dtype).
-    input_fp16: names of inputs that the caller gives in f16 (ATC's --input_fp16_nodes).
+    input_fp16: names of inputs that the caller gives in f16 (ATC's --input_fp16_nodes).   bf16: levels O1 to O3 narrow to bf16 instead of f16.
     """
 
     mode: str = FORCE_FP16
@@ -71,6 +71,12 @@ class Precision:
     mixlist: bool = False
     keep: frozenset[str] = frozenset()
     input_fp16: frozenset[str] = frozenset()
+    bf16: bool = False
+
+    @property
+    def narrow(self) -> DType:
+        """What the levels O1 to O3 narrow to."""
+        return bf16 if self.bf16 else f16
 
     @property
     def canonical(self) -> str:
@@ -91,6 +97,7 @@ class Precision:
         said = [self.mode]
         said += [] if self.hf32 is None else [f"hf32={'on' if self.hf32 else 'off'}"]
         said += ["deterministic"] if self.deterministic else []
+        said += ["bf16"] if self.bf16 else []
         said += [] if self.infnan is None else ["infnan" if self.infnan else "saturate"]
         return ",".join(said)
 
@@ -113,7 +120,7 @@ def parse_precision(text: str) -> Precision:
     >>> parse_precision("must_keep_origin_dtype,hf32=on,deterministic").hf32
     True
 
-    Switches: `hf32`, `hf32=on|off`, `deterministic`, `infnan`, `saturate`, `mixlist=FILE`, `keep=NAME`, `input_fp16=NAME` (both may come again).
+    Switches: `hf32`, `hf32=on|off`, `deterministic`, `bf16`, `infnan`, `saturate`, `mixlist=FILE`, `keep=NAME`, `input_fp16=NAME` (both may come again).
     """
     mode, *switches = (part.strip() for part in text.split(","))
     found = Precision(mode or FORCE_FP16)
@@ -125,6 +132,8 @@ def parse_precision(text: str) -> Precision:
                 found = replace(found, hf32=value != "off")
             case "deterministic", "" | "on" | "off":
                 found = replace(found, deterministic=value != "off")
+            case "bf16", "":
+                found = replace(found, bf16=True)
             case (("infnan" | "saturate"), ""):
                 found = replace(found, infnan=name == "infnan")
             case "mixlist", _ if value:
@@ -132,7 +141,7 @@ def parse_precision(text: str) -> Precision:
             case (("keep" | "input_fp16"), _) if value:
                 found = replace(found, **{name: getattr(found, name) | {value}})
             case _:
-                known = "hf32[=on|off], deterministic, infnan, saturate, mixlist=FILE, keep=NAME, input_fp16=NAME"
+                known = "hf32[=on|off], deterministic, bf16, infnan, saturate, mixlist=FILE, keep=NAME, input_fp16=NAME"
                 raise _wrong(f"switch must be one of {known}, got {switch!r}")
     return found
 
@@ -165,6 +174,10 @@ def check_precision(precision: Precision, chip: Chip) -> None:
         raise _wrong(
             f"mode must be one that {chip.name} has, got {precision.mode}: the chip has no bf16", f"use {other}, or a chip from 910B on"
         )
+    if precision.bf16 and mode not in (O1, O2, O3):
+        raise _wrong(f"bf16 must go with a level O1 to O3, got {precision.mode}", f"use {MIX_BF16}, {TO_BF16}, or O2,bf16")
+    if precision.bf16 and "bf16" not in chip.dtypes:
+        raise _wrong(f"bf16 must be left out on {chip.name}, which has none, got {precision}", "leave bf16 out, or use a chip from 910B on")
     if precision.hf32 and "hf32" not in chip.cube_macs:
         raise _wrong(f"hf32 must be off on {chip.name}, got on: its cube has no HF32", "leave hf32 out, or use a chip from 910B on")
     if precision.hf32 and mode in (FORCE_FP16, O3):
@@ -295,8 +308,9 @@ class _Work:
         assert isinstance(node.op, Cast), "asked for casts only"
         if _is_number(x) and node.op.dtype in (f32, f16, bf16):
             return self._cast(x, node.op.dtype, _label(node), "the model's own cast", fact=False)
-        if node.op.dtype == f32 and self.precision.canonical in ALL_NARROW and (x.dtype.name, "f16") in self.pairs:
-            return Cast(f16)(x, loc=node.loc)  # integers become f16 at once: CANN picks the narrow kernel of Cast, too
+        narrow = f16 if self.precision.canonical == FORCE_FP16 else self.precision.narrow
+        if node.op.dtype == f32 and self.precision.canonical in ALL_NARROW and (x.dtype.name, narrow.name) in self.pairs:
+            return Cast(narrow)(x, loc=node.loc)  # integers become f16 at once: CANN picks the narrow kernel of Cast, too
         return apply(node.op, x, loc=node.loc)
 
     # ------------------------------------------------------------------------------------------------------------------------ wishes
@@ -330,14 +344,18 @@ class _Work:
                 return self._mixed(node, inputs, own, f16 if mode == MIX_FP16 else bf16)
             case "O1":
                 return (
-                    replace(self._narrowed(node, own, f16, "O1: white list"), back=True)
+                    replace(self._narrowed(node, own, self.precision.narrow, "O1: white list"), back=True)
                     if node.op.name in O1_WHITE
                     else self._wide(node, own)
                 )
             case "O2":
-                return self._wide(node, own, "O2: black list") if meant(node) in O2_BLACK else self._narrowed(node, own, f16, "O2")
+                return (
+                    self._wide(node, own, "O2: black list")
+                    if meant(node) in O2_BLACK
+                    else self._narrowed(node, own, self.precision.narrow, "O2")
+                )
             case _:
-                return self._narrowed(node, own, f16, "O3")
+                return self._narrowed(node, own, self.precision.narrow, "O3")
 
     def _mixed(self, node: Node, inputs: tuple[Node, ...], own: DType, narrow: DType) -> _Wish:
         found = kernels(node, self.chip)

@@ -25,6 +25,10 @@ from jumar.ir import Constant, Get, Graph, Node, Param, param, rebuild, same_nod
 
 ACLNN, GE, COMPOSITE, CPU, MEDIA, ON_HOST, VIEW, NONE = "aclnn", "ge", "composite", "ai cpu", "dvpp", "host", "view", "none"
 DOCUMENTED, INFERRED = "documented", "inferred"
+ATOMIC = frozenset(map(library.plain, (  # kernels whose cores add to one memory, in any order unless told otherwise
+    "Conv2DBackpropFilter", "DepthwiseConv2DBackpropFilter", "Conv3DBackpropFilterV2", "EmbeddingDenseGradV2", "UnsortedSegmentSum", "ScatterNdAdd",
+    "ScatterElements", "LayerNormGradV3", "BatchNormGrad", "FlashAttentionScoreGrad",
+)))  # fmt: skip
 MAX_DEPTH = 8  # expansions within expansions: an LSTM's gradient needs three
 
 
@@ -107,6 +111,8 @@ def select(graph: Graph, chip: Chip, *, strict: bool = False, inference: bool = 
     kept = {n: choices[n] for n in result.nodes if n in choices}
     if precision is not None:
         kept |= {n: replace(c, attrs={**c.attrs, "hf32": True}) for n, c in kept.items() if uses_hf32(n, chip, precision)}
+        if precision.deterministic:
+            kept |= {n: replace(c, attrs={**c.attrs, "deterministic": True}) for n, c in kept.items() if library.plain(c.kind) in ATOMIC}
     warnings = tuple(_warning(c, chip) for c in kept.values() if c.how in (NONE, ON_HOST))
     if strict:
         for c in kept.values():
