@@ -224,6 +224,22 @@ def test_a_mask_of_huge_negative_numbers_is_told_from_an_overflow() -> None:
     assert findings.outputs[0].broken == 0 and any("fill with -1e4" in line for line in findings.advice)
 
 
+@pytest.mark.parametrize(
+    "build, largest, words",
+    [
+        (lambda x: mul(x, 1e-3), 1e5, "the value itself is beyond the type"),
+        (lambda x: mul(x, 1e5), 0.1, "the weights are beyond the type"),
+        (square, 300.0, "keep the sum of squares in fp32"),
+        (lambda x: MatMul()(x, constant(np.full((8, 8), 100.0, np.float32))), 100.0, "scale an input before the product"),
+    ],
+)
+def test_advice_fits_what_overflows(build: Callable[[Node], Node], largest: float, words: str) -> None:
+    p = param("x", f32t(4, 8))
+    graph = Graph("g", (p,), (build(p),), ("y",))
+    findings = run_precision(graph, [np.full((4, 8), largest, np.float32)], find_chip("910B4"), parse_precision("force_fp16"))
+    assert words in findings.advice[0]
+
+
 def test_steps_in_fp16_find_the_overflow_inside_a_kernel() -> None:
     x = np.random.default_rng(3).normal(0, 400, (4, 8)).astype(np.float32)
     graph = built(LayerNorm(), (4, 8), (8,))

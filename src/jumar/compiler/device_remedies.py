@@ -91,6 +91,8 @@ _REMEDIES: tuple[tuple[tuple[type[Any], ...], str], ...] = (
         (Square, ReduceSum, ReduceMean),
         "keep the sum of squares in fp32, or use the normalization as one operator: its kernel widens by itself",
     ),
+    ((Cast,), "the value itself is beyond the type: scale the input, or keep what reads it in fp32"),
+    ((Constant,), "the weights are beyond the type: scale them and what they multiply, or keep their product in fp32"),
     ((LayerNorm, RmsNorm, Softmax), "its kernel rounds after each step here: let it work in fp32 (high_precision)"),
 )
 
