@@ -348,6 +348,26 @@ def test_a_constant_beyond_the_range_is_found_though_it_was_cast_before_the_run(
     assert big.first_overflow is not None and big.first_overflow.op == "constant" and not big.first_overflow.mask and not big.within
 
 
+def masked_scores() -> Graph:
+    """As exporters write attention's mask: (1 - m) times the least number, added to the scores."""
+    x, m = param("x", f32t(4, 8)), param("m", f32t(4, 8))
+    with located(Loc("m.onnx", 0, "fill")):
+        fill = mul(sub(constant(np.float32(1)), m), float(np.finfo(np.float32).min))
+    return Graph("g", (x, m), (Softmax(1)(add(x, fill)),), ("y",))
+
+
+def test_a_mask_that_is_multiplied_by_its_fill_gives_no_number_where_there_are_infinities() -> None:
+    m = np.ones((4, 8), np.float32)
+    m[:, 6:] = 0
+    new = run_precision(masked_scores(), [LOGITS, m], find_chip("910B4"), parse_precision("force_fp16"))
+    assert new.outputs[0].broken == 32 and not new.within
+    assert "the fill of a mask becomes infinite" in new.summary
+    assert new.candidates[0].helps and new.candidates[0].after is not None and new.candidates[0].after < 1e-2
+    assert any("fill with -1e4" in line for line in new.advice)
+    old = run_precision(masked_scores(), [LOGITS, m], find_chip("910A"), parse_precision("force_fp16"))
+    assert old.within and old.summary.startswith("nothing overflows")
+
+
 def test_a_candidate_does_in_truth_what_its_trial_says() -> None:
     """The names that it gives, given to the precision mode, have the same effect."""
     x = param("x", f32t(4, 8))

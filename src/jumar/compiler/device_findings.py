@@ -130,7 +130,10 @@ class Findings:
     def summary(self) -> str:
         """One line: what overflows first, and how far off the outputs are."""
         first = self.first_overflow
-        if first is None or first.mask:
+        broken = any(o.broken for o in self.outputs)
+        if first is not None and first.mask and broken:
+            said = f"{first.label}: the fill of a mask becomes infinite, and 0 times it, or a row of it, no number"
+        elif first is None or first.mask:
             said = "nothing overflows"
         else:
             how = f"in its {first.step}" if first.step else f"with {first.largest:.3g}"

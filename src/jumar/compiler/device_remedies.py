@@ -5,6 +5,7 @@ In: two runs side by side (device_runs.py).  Out: candidates and lines for `Find
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def candidates(run: SideBySide, inputs: Sequence[Array], before: float, trials: 
     """Groups of nodes to keep in fp32: all that overflow, then those that make errors grow; the first few are tried, on top of those that helped."""
     narrow = {node: n for node, n in run.found.items() if is_narrow(types_of(node)[0].dtype)}
     groups: list[tuple[frozenset[Node], str]] = []
-    over = [node for node, n in narrow.items() if n.overflows and not n.mask]
+    over = [node for node, n in narrow.items() if n.overflows and (not n.mask or math.isinf(before))]
     if over:
         first = narrow[over[0]]
         more = f", and {len(over) - 1} more" if len(over) > 1 else ""
