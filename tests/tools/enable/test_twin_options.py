@@ -65,11 +65,6 @@ def test_a_training_is_said_in_one_word_or_more() -> None:
         parse_training("adamw,fast")
 
 
-def test_an_example_has_no_twin() -> None:
-    with pytest.raises(ToolError, match="--soc must come with a MODEL"):
-        command.main(["--example", "ocr", "--soc", "910B4"], standalone_mode=False)
-
-
 def test_names_of_chips_are_completed() -> None:
     context, option = click.Context(command), next(p for p in command.params if p.name == "socs")
     assert "Ascend910B4" in [i.value for i in complete_soc(context, option, "ascend910b")]

@@ -103,16 +103,10 @@ def command(
     if picture and not example:
         raise ToolError(f"enable: --picture must come with --example, got {picture} alone", hint="--example ocr", code="enable-model")
     twin = parse_twin(socs, compare, precision, mixlist, mode, strict, fusion_switch, numerics, twin_only, train, autofuse)
-    if twin and example:
-        raise ToolError(
-            f"enable: --soc must come with a MODEL, got --example {example}",
-            hint="jumar enable model.onnx --soc 910B4",
-            code="twin-options",
-        )
     settings = check_settings()
     if example:
         with teller.running():
-            document = EXAMPLES[example](out or Path("jumar-out") / example, picture, teller, threads, runs, not no_numerics)
+            document = EXAMPLES[example](out or Path("jumar-out") / example, picture, teller, threads, runs, not no_numerics, twin)
     else:
         if model is None:
             raise ToolError(

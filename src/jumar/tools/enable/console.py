@@ -27,7 +27,7 @@ from jumar.tools.enable.facts import (
 from jumar.tools.enable.page import did_text, unit_text
 from jumar.tools.enable.twin_charts import us_text
 from jumar.tools.enable.twin_facts import TwinFact
-from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text, number_text, plural
 
 LAYERS = ("environment", "model", "graph engine", "compile time", "memory", "numerics", "speed", "twin", "report")
 PAD = 15
@@ -160,7 +160,7 @@ class Teller:
         self.line(
             "",
             f"latency {us_text(e.value)} [{us_text(e.low)} to {us_text(e.high)}], {unit_text(rate.value, rate.unit)} at batch {t.batch} "
-            f"[{rate.low:,.3g} to {rate.high:,.3g}], {e.kind}; device busy {100 * t.utilisation:.0f} %, {t.bound}",
+            f"[{number_text(rate.low)} to {number_text(rate.high)}], {e.kind}; device busy {100 * t.utilisation:.0f} %, {t.bound}",
         )
         units = ", ".join(f"{u.kernels} on {u.unit} ({us_text(u.time_us)})" for u in t.units)
         changes, casts = sum(c.count for c in t.conversions if not c.constant), sum(c.count for c in t.casts if not c.constant)

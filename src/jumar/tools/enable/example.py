@@ -12,14 +12,17 @@ from typing import Any
 
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.job import Options, enable
+from jumar.tools.enable.twin import TwinRequest
 from jumar.tools.examples import ocr
 
-Example = Callable[[Path, Path | None, Teller, int, int, bool], dict[str, Any]]
+Example = Callable[[Path, Path | None, Teller, int, int, bool, TwinRequest | None], dict[str, Any]]
 
 _MODELS = ("detection", "direction", "recognition")
 
 
-def ocr_example(out: Path, picture: Path | None, teller: Teller, threads: int, runs: int, numerics: bool) -> dict[str, Any]:
+def ocr_example(
+    out: Path, picture: Path | None, teller: Teller, threads: int, runs: int, numerics: bool, twin: TwinRequest | None = None
+) -> dict[str, Any]:
     """Reads the pictures with PP-OCRv4, then enables its three models on what the first picture gave them."""
     teller.working("environment", "loading PP-OCRv4")
     ocr.Session.fed.clear()
@@ -43,7 +46,15 @@ def ocr_example(out: Path, picture: Path | None, teller: Teller, threads: int, r
         arrays = (ocr.Session.fed[str(model)],) if str(model) in ocr.Session.fed else ()
         source = f"as read from {Path(pictures[0]['picture']).name}"
         options = Options(
-            model, out / name, threads=threads, runs=runs, numerics=numerics, arrays=arrays, source=source, title=f"PP-OCRv4 {name}"
+            model,
+            out / name,
+            threads=threads,
+            runs=runs,
+            numerics=numerics,
+            arrays=arrays,
+            source=source,
+            title=f"PP-OCRv4 {name}",
+            twin=twin,
         )
         reports[name] = enable(options, teller).as_json()
     return {"example": "ocr", "pictures": pictures, "models": reports}

@@ -17,7 +17,7 @@ from jumar.tools.enable.npu_numerics import error_text
 from jumar.tools.enable.picture import picture
 from jumar.tools.enable.twin_charts import COLOUR, live_curve, memory_bar, memory_legend, npu_timeline, roofline, us_text
 from jumar.tools.enable.twin_facts import TwinFact
-from jumar.tools.enable.units import count_text, ms_text, nbytes_text, plural
+from jumar.tools.enable.units import count_text, ms_text, nbytes_text, number_text, plural
 
 KINDS = ("contraction", "fused", "elementwise", "reduction", "movement", "other", "host", "input")
 
@@ -58,15 +58,12 @@ def unit_text(value: float, unit: str) -> str:
     >>> unit_text(1234.5, "us"), unit_text(812.3, "samples/s")
     ('1.23 ms', '812 samples/s')
     """
-    return (
-        us_text(value)
-        if unit == "us"
-        else nbytes_text(value)
-        if unit == "bytes"
-        else f"{value:,.3g} {unit}"
-        if value < 1000
-        else f"{value:,.0f} {unit}"
-    )
+    match unit:
+        case "us":
+            return us_text(value)
+        case "bytes":
+            return nbytes_text(value)
+    return f"{number_text(value)} {unit}"
 
 
 def bottleneck_colours(twin: TwinFact) -> list[tuple[str, str]]:
@@ -80,10 +77,7 @@ def twin_tiles(twin: TwinFact) -> list[tuple[str, str]]:
     e = twin.latency
     shown = [
         (us_text(e.value), f"latency, {e.kind}; {us_text(e.low)} to {us_text(e.high)}"),
-        (
-            f"{twin.throughput.value:,.0f} /s" if twin.throughput.value >= 100 else f"{twin.throughput.value:.3g} /s",
-            f"samples a second, {twin.throughput.kind}, batch {twin.batch}",
-        ),
+        (f"{number_text(twin.throughput.value)} /s", f"samples a second, {twin.throughput.kind}, batch {twin.batch}"),
         (f"{100 * twin.utilisation:.0f} %", f"of the latency the device is busy, {e.kind}"),
     ]
     if twin.memory:

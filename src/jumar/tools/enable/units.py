@@ -33,6 +33,15 @@ def count_text(count: float) -> str:
     return f"{count:g}"
 
 
+def number_text(value: float) -> str:
+    """Three digits, or a whole number with commas.
+
+    >>> number_text(1384.2), number_text(80.123)
+    ('1,384', '80.1')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def plural(count: int, word: str) -> str:
     """A count of things.
 
