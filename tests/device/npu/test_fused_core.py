@@ -41,3 +41,21 @@ def test_groups_of_few_channels_share_a_fractal() -> None:
 def test_images_do_not_bound_the_cores(batch: int) -> None:
     x, w = Operand((batch, 16, 28, 28, 16), f16, IMAGES), Operand((144, 16, 16, 16), f16, FILTERS)
     assert work(Task("Conv2D", (x, w), (x,)), CHIP).blocks > 4
+
+
+def test_a_product_that_leaves_turned_is_counted_by_its_operands() -> None:
+    x, w = Operand((64, 768, 16, 16), f16, NZ), Operand((64, 64, 16, 16), f16, NZ)
+    heads = Operand((96, 16, 4, 8, 16, 16), f16, NZ)
+    plain = work(Task("MatMulV2", (x, w), (x,)), CHIP)
+    turned = work(Task("MatMulV2", (x, w), (heads,), fused=("TransposeD",)), CHIP)
+    assert turned.flops == plain.flops == 2.0 * 12288 * 1024 * 1024
+    assert turned.cube_cycles == plain.cube_cycles
+
+
+def test_codes_are_converted_on_the_way_out_of_the_cube() -> None:
+    x, w = Operand((8, 16, 28, 28, 16), f16, IMAGES), Operand((144, 16, 16, 16), f16, FILTERS)
+    plain, quantised, added = (
+        work(Task("Conv2D", (x, w), (x,), fused=fused), CHIP).vector_cycles
+        for fused in ((), ("AscendDequant", "Relu", "AscendQuant"), ("AscendDequant", "Add", "AscendQuant"))
+    )
+    assert plain == quantised < added

@@ -155,6 +155,11 @@ def matmul(task: Task, kind: Kind, chip: Chip) -> Work:
         k = a[-2]
     elif not _is_nz(x) and len(a) >= 2 and a[-1] != k and a[-2] != k:
         k = a[-1]
+    if any(name.startswith(("Transpose", "ConfusionTranspose")) for name in task.fused):
+        # what leaves is turned: only the operands say what is multiplied
+        batch = max(1, math.prod(a[:-2]))
+        m, k = (a[-1], a[-2]) if task.attrs.get("transpose_a") else (a[-2], a[-1])
+        n = b[-2] if task.attrs.get("transpose_b") else b[-1]
     shared = len(b) <= 2 and batch > 1
     if shared:
         batch, m = 1, m * batch

@@ -97,21 +97,20 @@ def _slow(task: Task, kind: Kind, core: str, chip: Chip) -> Work:
     )
 
 
+# what rides on the way out of L0C
+_FREE = frozenset({"Relu", "BiasAdd", "AscendQuant", "AscendDequant", "AscendRequant", "LeakyRelu"})
+
+
 def _with_fused(found: Work, task: Task, chip: Chip) -> Work:
     """Kinds that were fused in work on what is already in the buffer: instructions, no bytes of their own."""
     size = max(1, largest_size(task.outputs))
-    ops = sum(kind_of(name).ops for name in task.fused)
+    on_cube = found.core in (CUBE, MIX_CUBE)
+    ops = sum(kind.ops for kind in map(kind_of, task.fused) if not (on_cube and kind.name in _FREE))
+    if not ops:
+        return found
     lane = lane_nbytes(task.outputs)
-    per_core = found.blocks * (2 if found.core in (CUBE, MIX_CUBE) and chip.split else 1)
-    free = found.core == CUBE and all(
-        kind_of(name).name in ("Relu", "BiasAdd", "AscendQuant", "AscendDequant", "AscendRequant", "LeakyRelu") for name in task.fused
-    )
-    # ReLU, bias and (de)quantisation ride on the way out of L0C
-    return (
-        found
-        if free
-        else replace(found, vector_cycles=found.vector_cycles + cycles_of(size / per_core, ops, lane, chip), flops=found.flops + ops * size)
-    )
+    per_core = found.blocks * (2 if on_cube and chip.split else 1)
+    return replace(found, vector_cycles=found.vector_cycles + cycles_of(size / per_core, ops, lane, chip), flops=found.flops + ops * size)
 
 
 _FLAT = frozenset({kinds.ELEMENTWISE, kinds.FOREACH, kinds.OPTIMISER, kinds.REDUCE, kinds.FILL})
