@@ -62,7 +62,7 @@ CONSTANTS: dict[str, tuple[float, float, float, float, str, str]] = {
     "sort_cycles": (8.0, 1, 40, 1, "cycles", "each element and pass of a sort"),
     "cube_cycles": (1.03, 1, 1.5, 0.05, "1", "cycles of the cube, of what its rate says"),
     "conv_cycles": (1.3, 1, 4, 1, "1", "the same of a convolution"),
-    "cube_memory": (0.7, 0.3, 1.0, 1, "1", "of the documented memory bandwidth that cube kernels reach"),
+    "cube_port": (0.8, 0.3, 1.2, 1, "1", "of what the ports of all cube cores take from memory (`rates.ddr` of the chip)"),
     "cube_l2": (0.8, 0.3, 1.5, 1, "1", "of the documented L2 bandwidth that cube kernels reach"),
     "cube_reach": (1.3, 1, 8, 1, "1", "times its share of either that a cube core gets when others are idle"),
     "again_miss": (0.005, 0.0001, 0.5, 1, "1", "of what tiles read again that L2 has lost by then, for operands as large as L2"),

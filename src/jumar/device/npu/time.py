@@ -73,6 +73,7 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
         "link_rate": max(chip.links.values(), default=2.5e10) / 1e6,
         "fixed": generation.launch,
         "split": float(chip.split),
+        "port_rate": chip.rates.get("ddr", 32.0) * chip.cube_cores * chip.clock_hz / 1e6 * generation.memory,
     }
 
 
@@ -90,9 +91,10 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     part = f["blocks"] / f["cores"]
     # a few cores alone get more than their share of a rate, never more than their own port takes
     own_port = cube * f["split"] > 0  # where one core holds both units, both load through one port
-    memory_efficiency = np.where(own_port, c["cube_memory"], c["memory_efficiency"])
     l2_efficiency = np.where(own_port, c["cube_l2"], c["l2_efficiency"])
-    memory = f["memory_rate"] * memory_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["memory_reach"]))
+    rate = f["memory_rate"] * c["memory_efficiency"]
+    rate = np.where(own_port, np.minimum(rate, f["port_rate"] * c["cube_port"]), rate)
+    memory = rate * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["memory_reach"]))
     near = f["l2_rate"] * l2_efficiency * np.minimum(1.0, part * np.where(cube > 0, c["cube_reach"], c["l2_reach"]))
     slower = np.where(cube > 0, 1.0 + c["ragged_cube"] * f["ragged"], 1.0)
     lost = np.minimum(1.0, c["again_miss"] * f["footprint"] / f["l2"])
