@@ -31,6 +31,7 @@ from jumar.operators.conv_grad import ConvGradInput, ConvGradWeight
 from jumar.operators.pooling import AvgPool, AvgPoolGrad, LpPool, MaxPool, MaxPoolGrad, MaxPoolIndices, MaxUnpool
 from jumar.operators.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, LpNorm, Lrn, RmsNorm, Softmax
 from jumar.operators.batch_norm import BatchNormGrad, BatchNormTrain
+from jumar.operators.batch_norm_parts import BatchNormGradReduce, BatchNormGradUpdate, BatchNormReduce, BatchNormUpdate
 from jumar.operators.attention import Attention, LinearAttention, RotaryEmbedding
 from jumar.operators.attention_grad import AttentionGrad
 from jumar.operators.recurrent import Gru, Lstm, Rnn
@@ -62,7 +63,9 @@ from jumar.operators.signal import Mel, mel_matrix, window
 
 __all__ = [
     "Abs", "Acos", "Acosh", "Activation", "Add", "add", "After", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "Attention",
-    "AttentionGrad", "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormTrain",
+    "AttentionGrad", "attention_scores", "attention_values", "attention_weights", "AvgPool", "AvgPoolGrad", "BatchNorm", "BatchNormGrad", "BatchNormGradReduce",
+    "BatchNormGradUpdate", "BatchNormReduce",
+    "BatchNormTrain", "BatchNormUpdate",
     "Batchwise",
     "Bernoulli", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "bounds", "Broadcast", "broadcast", "broadcast_to",
     "Cast", "cast", "Ceil", "Celu", "Clip", "Col2Im", "Composite", "Compress", "Concat", "concat", "Contraction", "Conv", "convert",

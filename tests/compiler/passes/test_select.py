@@ -129,6 +129,19 @@ def test_a_product_of_f32_on_a_cube_without_it_is_of_f16_between_casts():
     assert select(graph, find_chip("910B4")).graph.outputs[0].dtype is f32
 
 
+@pytest.mark.parametrize("op", [ops.BatchNormTrain(), ops.BatchNormGrad()], ids=lambda op: op.name)
+def test_batch_normalization_in_training_is_two_kernels_before_910b(op):
+    types = type(op).samples[0].inputs
+    graph = graph_of(op, *types)
+    assert only(select(graph, find_chip("910B4"))).kind.startswith("BatchNorm")
+    selection = select(graph, find_chip("910A"))
+    kinds = [c.kind for c in selection.choices.values() if c.how != "view"]
+    assert [k.startswith("BNTraining") for k in kinds] == [True, True]
+    arrays = [np.abs(a) + 0.5 for a in type(op).samples[0].arrays()]
+    for expected, actual in zip(interpret(graph, arrays), interpret(selection.graph, arrays), strict=True):
+        np.testing.assert_allclose(expected, actual, rtol=1e-3, atol=1e-4)
+
+
 def test_what_precision_asks_of_a_kernel_stands_in_its_attributes():
     conv = ops.Conv((1, 1), (0, 0), (0, 0), (1, 1))
     graph = graph_of(conv, f32t(1, 4, 8, 8), f32t(4, 4, 1, 1))

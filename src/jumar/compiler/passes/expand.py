@@ -17,6 +17,10 @@ from jumar.compiler.passes.decompose import decomposed
 from jumar.device.npu import Chip, library
 from jumar.ir import Node, constant, located
 from jumar.operators import (
+    BatchNormGradReduce,
+    BatchNormGradUpdate,
+    BatchNormReduce,
+    BatchNormUpdate,
     BitCast,
     Clip,
     Concat,
@@ -195,6 +199,26 @@ def _summed_in_i64(node: Node, chip: Chip) -> Expansion | None:
     return Expansion((cast(op(cast(node.inputs[0], i64)), i32),), f"the AI Core of {chip.name} adds up i64 and no i32: by way of i64")
 
 
+def _normed_in_two(node: Node, chip: Chip) -> Expansion | None:
+    """A batch normalization in training: sums, then every element."""
+    op: Any = node.op
+    x, scale, bias = node.inputs
+    sums = BatchNormReduce()(x)
+    made = BatchNormUpdate(op.epsilon)(x, sums[0], sums[1], scale, bias)
+    return Expansion(made.results, f"graphs of {chip.name} have two kernels for it: BNTrainingReduce and BNTrainingUpdate")
+
+
+def _normed_back_in_two(node: Node, chip: Chip) -> Expansion | None:
+    """Its gradient: sums, which are those of scale and bias, then every element."""
+    op: Any = node.op
+    x, scale, mean, var, dy = node.inputs
+    sums = BatchNormGradReduce(op.epsilon)(dy, x, mean, var)
+    dx = BatchNormGradUpdate(op.epsilon)(dy, x, scale, mean, var, sums[0], sums[1])
+    return Expansion(
+        (dx, sums[0], sums[1]), f"graphs of {chip.name} have two kernels for it: BNTrainingUpdateGrad and BNTrainingReduceGrad"
+    )
+
+
 def _wrapped(node: Node, chip: Chip) -> Expansion | None:
     """Periodic padding: the two ends of each dimension stand before and after it."""
     op: Any = node.op
@@ -234,6 +258,8 @@ RULES: dict[str, tuple[Callable[[Node, Chip], Expansion | None], ...]] = {
     **dict.fromkeys(("conv_transpose", "conv_grad_input", "conv_grad_weight"), (_in_f16,)),
     **dict.fromkeys(("max_pool", "relu", "clip", "maximum", "minimum", "reduce_max", "reduce_min", "resize"), (_in_f16_exactly,)),
     "reduce_sum": (_summed_in_i64,),
+    "batch_norm_train": (_normed_in_two,),
+    "batch_norm_grad": (_normed_back_in_two,),
     "lookup": (_by_gather,),
     "quantize": (_quantized,),
     "dequantize": (_dequantized,),

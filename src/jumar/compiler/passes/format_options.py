@@ -40,7 +40,11 @@ from jumar.operators import (
     AvgPoolGrad,
     BatchNorm,
     BatchNormGrad,
+    BatchNormGradReduce,
+    BatchNormGradUpdate,
+    BatchNormReduce,
     BatchNormTrain,
+    BatchNormUpdate,
     Concat,
     Conv,
     ConvGradInput,
@@ -341,12 +345,19 @@ def gradient(node: Node, format: str, at: Situation) -> Option | Refusal:
     return _plain_only(node, at)
 
 
-@follows(BatchNorm, BatchNormTrain, BatchNormGrad)
+@follows(BatchNorm, BatchNormTrain, BatchNormGrad, BatchNormUpdate, BatchNormGradUpdate)
 def batch_norm(node: Node, format: str, at: Situation) -> Option | Refusal:
     """Numbers of each channel lie in plain memory beside the image."""
     if base_format(format) not in (NC1HWC0, NDC1HWC0) or not _has_shape_for(node.inputs[0], format):
         return _plain_only(node, at)
     return Option(tuple(format if i.rank == node.inputs[0].rank else ND for i in node.inputs), format)
+
+
+@follows(BatchNormReduce, BatchNormGradReduce)
+def batch_norm_sums(node: Node, format: str, at: Situation) -> Option | Refusal:
+    """Sums of each channel lie in plain memory."""
+    found = batch_norm(node, format, at)
+    return Option(found.inputs, ND) if isinstance(found, Option) else found
 
 
 @follows(Concat)

@@ -23,7 +23,7 @@ WHITE = frozenset({
 })  # fmt: skip
 BLACK = frozenset({
     "Pow", "Acos", "Asin", "Cosh", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Rsqrt", "Sinh", "Tan", "SoftplusV2", "Erf", "LayerNorm",
-    "LayerNormV3", "RmsNorm", "GroupNorm", "InstanceNorm", "BNInfer", "BatchNorm", "BatchNormGrad", "ReduceSum", "ReduceMean", "ReduceProd",
+    "LayerNormV3", "RmsNorm", "GroupNorm", "InstanceNorm", "BNInfer", "BatchNorm", "BatchNormGrad", "BatchNormV3", "ReduceSum", "ReduceMean", "ReduceProd",
     "Cumsum", "Cumprod", "LogSoftmaxV2", "CTCLossV2", "LpNormV2", "LRN", "LayerNormGrad", "RmsNormGrad", "LogSoftmaxGrad",
 })  # fmt: skip
 
