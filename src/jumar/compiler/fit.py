@@ -134,6 +134,8 @@ def at_batch(graph: Graph, batch: int, other: int, weights: Sequence[Node] = ())
     Inputs whose first dimension is the batch get the other one, or those that it divides, where that alone does not do; shapes that operators carry follow
     in the first dimension that the batch divides.
     """
+    if batch < 1:
+        return None
     return _at_batch(graph, batch, other, weights, lambda n: n == batch) or _at_batch(
         graph, batch, other, weights, lambda n: n % batch == 0
     )

@@ -10,14 +10,18 @@ import pytest
 from tests.models.net import Net
 from tests.tools.helpers import jumar, small_network
 
-from jumar.base import TensorType, f32
+from jumar.base import CompileError, TensorType, f32
 from jumar.compiler import TwinOptions
 from jumar.device.npu import find_chip
 from jumar.frontend import load
 from jumar.ir import Graph, param
-from jumar.operators import Add, Relu
+from jumar.operators import Add, Relu, Reshape
+from jumar.tools.enable.console import Teller
+from jumar.tools.enable.facts import Environment, ModelFact, Report
+from jumar.tools.enable.page import page
 from jumar.tools.enable.twin import TwinRequest, batch_command, look
 from jumar.tools.enable.twin_facts import BANNER, TwinFact
+from jumar.tools.enable.twin_layer import Subject, twin_layer
 from jumar.tools.enable.twin_options import parse_training
 
 CHIP = find_chip("Ascend910B4")
@@ -72,6 +76,29 @@ def test_a_model_that_does_not_fit_is_told_what_would() -> None:
     assert 0 < fact.memory.largest_batch < 1 << 14
     assert fact.memory.remedies
     assert any(a.kind == "memory" for a in fact.advice)
+
+
+def test_with_strict_a_model_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    x = param("x", TensorType((1 << 14, 1 << 20), f32))
+    wide = Subject([Graph("wide", (x,), (Add()(Relu()(x), x),))], None, "--dim batch={batch}")
+    report = Report("wide", Environment("", "", 1, 1, "", 1, 1, 1, 1, "", "", {}, ""), ModelFact("", 1, "", {}, (), 1, 1, (), (), ()))
+    with pytest.raises(CompileError, match="must fit, got does not fit") as caught:
+        twin_layer(report, wide, TwinRequest((CHIP,), TwinOptions(strict=True)), tmp_path, tmp_path, Teller(quiet=True))
+    assert caught.value.code == "npu-memory"
+    assert "it fits with" in caught.value.hint
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_model_without_work_has_no_rate(rows: int) -> None:
+    x = param("x", TensorType((rows, 4), f32))
+    fact, _ = look([Graph("none", (x,), (Relu()(x) if not rows else Reshape((4, rows))(x),))], CHIP, TwinRequest((CHIP,), TwinOptions()))
+    assert fact.kernels == () or fact.latency.value > 0
+    assert fact.throughput.value < 1e9
+    assert page(
+        Report(
+            "none", Environment("", "", 1, 1, "", 1, 1, 1, 1, "", "", {}, ""), ModelFact("", 1, "", {}, (), 1, 1, (), (), ()), twins=(fact,)
+        )
+    )
 
 
 def test_a_training_step_is_planned_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -157,6 +157,9 @@ class Teller:
         """One chip: a compact block, each figure with its kind."""
         e, rate = t.latency, t.throughput
         self.line("twin", f"{t.title} ({t.soc}), {t.precision}, {t.mode.split(':')[0]}")
+        if not t.kernels:
+            self.line("", "no kernel runs on the device: every output is an input, a constant, or a view of one")
+            return
         self.line(
             "",
             f"latency {us_text(e.value)} [{us_text(e.low)} to {us_text(e.high)}], {unit_text(rate.value, rate.unit)} at batch {t.batch} "

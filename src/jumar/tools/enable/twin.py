@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jumar.base import ToolError
 from jumar.compiler import (
     BATCH_COMMAND,
     Advice,
@@ -158,7 +159,9 @@ def precision_text(options: TwinOptions) -> str:
 
 def _throughput(found: Sequence[Forecast], batch: int) -> Estimate:
     """Samples a second: pieces follow one another, so their times for one sample add up."""
-    rates = [f.timeline.throughput(batch) for f in found]
+    if not any(f.launches for f in found):
+        return Estimate(0.0, 0.0, 0.0, "samples/s")
+    rates = [f.timeline.throughput(batch) for f in found if f.launches]
     value, low, high = (1 / sum(1 / max(r[i], 1e-12) for r in rates) for i in range(3))
     return Estimate(value, low, high, "samples/s")
 
@@ -337,12 +340,9 @@ def _missed(found: Sequence[Forecast]) -> tuple[MissedRule, ...]:
 def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:
     """Weights of all pieces stand together; of the rest the piece that needs most counts, since they run one after the other."""
     largest = max(found, key=lambda f: f.memory.needed_nbytes)
-    # only graph mode has a plan whose size at other batches is known
-    verdict = (
-        None
-        if largest.memory.history is not None
-        else fit(largest.captured, largest.chip, framework=largest.options.framework, memory=largest.memory)
-    )
+    # only graph mode has a plan whose size at other batches is known, and nothing is in proportion to a batch of none
+    planned = largest.memory.history is None and batch_of(largest.captured) > 0
+    verdict = fit(largest.captured, largest.chip, framework=largest.options.framework, memory=largest.memory) if planned else None
     standing = Counter[str]()
     for f in found:
         standing.update({p.name: p.nbytes for p in f.memory.parts if p.name in STANDING})
@@ -353,6 +353,12 @@ def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:
 def training_memory(found: Sequence[Forecast], training: Training) -> DeviceMemoryFact:
     """Memory of a training step of the model, its float constants being what is trained."""
     largest = max(found, key=lambda f: f.memory.needed_nbytes)
+    if batch_of(largest.captured) < 1:
+        raise ToolError(
+            "--train: the model must have a batch of at least 1, got 0",
+            hint="--dim NAME=NUMBER, or --input NAME=SHAPE",
+            code="twin-options",
+        )
     verdict = fit(largest.captured, largest.chip, training)
     return _device_memory(verdict.memory, {p.name: p.nbytes for p in verdict.memory.parts}, verdict, verdict.fits)
 
