@@ -107,6 +107,15 @@ def test_statistics_of_a_normalization_stay_wide():
     assert [str(i.dtype) for i in norm.inputs] == ["f16", "f32", "f32", "f32", "f32"]
 
 
+def test_batch_norms_of_level_o2_stay_wide_unless_asked_otherwise():
+    x, (scale, bias) = param("x", f32t(2, 3, 4, 4)), (param(n, f32t(3)) for n in ("scale", "bias"))
+    graph = Graph("net", (x, scale, bias), ops.BatchNormTrain()(x, scale, bias).results)
+    for text, expected in (("O2", "f32"), ("O2,keep_batchnorm_fp32=off", "f16")):
+        made, _ = set_precision(graph, NEW, parse_precision(text))
+        (norm,) = [n for n in made.nodes if n.op.name == "batch_norm_train"]
+        assert [str(i.dtype) for i in norm.inputs] == [expected, "f32", "f32"]
+
+
 def test_an_optimiser_keeps_its_type():
     w, x = param("w", f32t(4, 4)), param("x", f32t(4, 4))
     grad = ops.MatMul()(x, w)
@@ -159,6 +168,7 @@ def test_a_file_of_lists_that_is_wrong_says_what(tmp_path, text, what):
         ("910B4", "force_fp16,hf32=on", "use must_keep_origin_dtype,hf32=on"),
         ("310P3", "force_fp16,infnan", "leave infnan out"),
         ("310P3", "O2,bf16", "leave bf16 out"),
+        ("910A", "O3,keep_batchnorm_fp32=off", "use O2,keep_batchnorm_fp32=off"),
         ("910B4", "force_fp16,bf16", "or O2,bf16"),
         ("910B4", "must_keep_origin_dtype,keep=conv1", "leave keep out"),
     ],

@@ -61,6 +61,7 @@ class Precision:
     deterministic: sums in a fixed order.  infnan: past the range there is infinity (True) or the largest number (False); None for the chip's default.
     lists: of mixed precision; mixlist: whether the user changed them.  keep: nodes or `OpType::Kind` that keep their type (ATC's --keep_dtype).
     input_fp16: names of inputs that the caller gives in f16 (ATC's --input_fp16_nodes).   bf16: levels O1 to O3 narrow to bf16 instead of f16.
+    keep_batchnorm_fp32: of level O2, whether batch normalizations stay wide (MindSpore's `Model` asks; its networks for Ascend say no).
     """
 
     mode: str = FORCE_FP16
@@ -72,6 +73,7 @@ class Precision:
     keep: frozenset[str] = frozenset()
     input_fp16: frozenset[str] = frozenset()
     bf16: bool = False
+    keep_batchnorm_fp32: bool = True
 
     @property
     def narrow(self) -> DType:
@@ -98,6 +100,7 @@ class Precision:
         said += [] if self.hf32 is None else [f"hf32={'on' if self.hf32 else 'off'}"]
         said += ["deterministic"] if self.deterministic else []
         said += ["bf16"] if self.bf16 else []
+        said += [] if self.keep_batchnorm_fp32 else ["keep_batchnorm_fp32=off"]
         said += [] if self.infnan is None else ["infnan" if self.infnan else "saturate"]
         return ",".join(said)
 
@@ -120,7 +123,8 @@ def parse_precision(text: str) -> Precision:
     >>> parse_precision("must_keep_origin_dtype,hf32=on,deterministic").hf32
     True
 
-    Switches: `hf32`, `hf32=on|off`, `deterministic`, `bf16`, `infnan`, `saturate`, `mixlist=FILE`, `keep=NAME`, `input_fp16=NAME` (both may come again).
+    Switches: `hf32`, `hf32=on|off`, `deterministic`, `bf16`,
+    `keep_batchnorm_fp32=on|off`, `infnan`, `saturate`, `mixlist=FILE`, `keep=NAME`, `input_fp16=NAME` (both may come again).
     """
     mode, *switches = (part.strip() for part in text.split(","))
     found = Precision(mode or FORCE_FP16)
@@ -132,6 +136,8 @@ def parse_precision(text: str) -> Precision:
                 found = replace(found, hf32=value != "off")
             case "deterministic", "" | "on" | "off":
                 found = replace(found, deterministic=value != "off")
+            case "keep_batchnorm_fp32", "on" | "off":
+                found = replace(found, keep_batchnorm_fp32=value == "on")
             case "bf16", "":
                 found = replace(found, bf16=True)
             case (("infnan" | "saturate"), ""):
@@ -141,7 +147,7 @@ def parse_precision(text: str) -> Precision:
             case (("keep" | "input_fp16"), _) if value:
                 found = replace(found, **{name: getattr(found, name) | {value}})
             case _:
-                known = "hf32[=on|off], deterministic, bf16, infnan, saturate, mixlist=FILE, keep=NAME, input_fp16=NAME"
+                known = "hf32[=on|off], deterministic, bf16, keep_batchnorm_fp32=on|off, infnan, saturate, mixlist=FILE, keep=NAME, input_fp16=NAME"
                 raise _wrong(f"switch must be one of {known}, got {switch!r}")
     return found
 
@@ -174,6 +180,8 @@ def check_precision(precision: Precision, chip: Chip) -> None:
         raise _wrong(
             f"mode must be one that {chip.name} has, got {precision.mode}: the chip has no bf16", f"use {other}, or a chip from 910B on"
         )
+    if not precision.keep_batchnorm_fp32 and mode != O2:
+        raise _wrong(f"keep_batchnorm_fp32=off must go with O2, got {precision.mode}", "use O2,keep_batchnorm_fp32=off, or O3")
     if precision.bf16 and mode not in (O1, O2, O3):
         raise _wrong(f"bf16 must go with a level O1 to O3, got {precision.mode}", f"use {MIX_BF16}, {TO_BF16}, or O2,bf16")
     if precision.bf16 and "bf16" not in chip.dtypes:
@@ -351,11 +359,16 @@ class _Work:
             case "O2":
                 return (
                     self._wide(node, own, "O2: black list")
-                    if meant(node) in O2_BLACK
+                    if self._is_black(node)
                     else self._narrowed(node, own, self.precision.narrow, "O2")
                 )
             case _:
                 return self._narrowed(node, own, self.precision.narrow, "O3")
+
+    def _is_black(self, node: Node) -> bool:
+        """Whether level O2 leaves a node wide."""
+        name = meant(node)
+        return name in O2_BLACK and (self.precision.keep_batchnorm_fp32 or not name.startswith("batch_norm"))
 
     def _mixed(self, node: Node, inputs: tuple[Node, ...], own: DType, narrow: DType) -> _Wish:
         found = kernels(node, self.chip)
