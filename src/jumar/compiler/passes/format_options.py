@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from jumar.base import DType, TensorType
 from jumar.compiler.passes.pairs import Pair, find_pairs, on_edges, pad_to, swaps, up
 from jumar.compiler.passes.select import Selection
+from jumar.compiler.passes.splits import shared_out
 from jumar.compiler.passes.switches import Switches
 from jumar.device.npu import (
     AI_CPU,
@@ -371,14 +372,27 @@ def concat(node: Node, format: str, at: Situation) -> Option | Refusal:
 
 @follows(Slice)
 def slice_(node: Node, format: str, at: Situation) -> Option | Refusal:
-    """Parts of the channels: whole blocks, no other axis."""
+    """From the edge of a block to another, or to the end; no steps.   A split of matrices only where it cuts batches."""
     (x,) = node.inputs
     op = node.op
     assert isinstance(op, Slice), "listed under it"
-    moved = [i for i in range(x.rank) if x.shape[i] != node.shape[i] or op.steps[i] != 1]
-    if base_format(format) != NC1HWC0 or moved != [1] or op.steps[1] != 1:
-        return Refusal(f"slice along axes {moved} reads plain memory", "cut channels only, or cut the model's input")
-    return _cut_along(node, format, 1, (op.starts[1], node.shape[1]), "cuts")
+    name, block = base_format(format), channel_block(x.dtype, format)
+    if any(s != 1 for s in op.steps):
+        return Refusal(f"slice with steps {list(op.steps)} reads plain memory")
+    parts, axis = shared_out(at.selection.graph, x)
+    if name == FRACTAL_NZ and parts and (axis != 0 or x.rank < 3):
+        return Refusal(f"a split along axis {axis} of {x.type} reads plain memory")
+    if name == NC1HWC0 and x.rank == 4:
+        units = {1: block}
+    elif name == FRACTAL_NZ and x.rank >= 2:
+        units = {x.rank - 2: BLOCK_ROWS, x.rank - 1: block}
+    else:
+        return _plain_only(node, at)
+    for i, unit in units.items():
+        start, size = op.starts[i], node.shape[i]
+        if start % unit or (size % unit and start + size != x.shape[i]):
+            return Refusal(f"slice cuts [{start}:{start + size}] along axis {i}, and blocks are of {unit}", f"cut at multiples of {unit}")
+    return Option((format,), format)
 
 
 # --------------------------------------------------------------------------------------------------------------------------- small print
@@ -472,12 +486,11 @@ def _on_edges(shape: Sequence[int], dtype: DType) -> bool:
 def _plain_only(node: Node, at: Situation) -> Refusal:
     choice = at.selection.choices.get(node)
     what = f"{choice.kind if choice and choice.kind else node.op.name} takes plain memory only"
-    return Refusal(what, AVOID.get(type(node.op), ""))
+    between_images = isinstance(node.op, Transpose) and NC1HWC0 in map(base_format, at.candidates)
+    return Refusal(what, ONE_ORDER if between_images else "")
 
 
-AVOID: Mapping[type, str] = {
-    Transpose: "train and export the model in NCHW from end to end, so that no transpose stands between convolutions",
-}
+ONE_ORDER = "train and export the model in NCHW from end to end, so that no transpose stands between convolutions"
 
 
 def _dims(shape: Sequence[int]) -> str:

@@ -34,8 +34,9 @@ from jumar.compiler.passes.fusion_rules import (
     Epilogue,
     head_of,
 )
-from jumar.compiler.passes.in_place import Groups, in_place, shared_out
+from jumar.compiler.passes.in_place import Groups, in_place
 from jumar.compiler.passes.select import Selection
+from jumar.compiler.passes.splits import shared_out
 from jumar.compiler.passes.switches import ALL_ON, RuleName, Switches, rule_names
 from jumar.device.npu import AI_CPU, CUBE, DVPP, HOST, MIX_CUBE, ND, Chip, base_format, library, stored_nbytes
 from jumar.ir import Constant, Node, Param

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from jumar.base import TensorType
 from jumar.compiler.passes.formats import Formats
 from jumar.compiler.passes.fusion_rules import CONV, DEPTHWISE, head_of
+from jumar.compiler.passes.splits import shared_out
 from jumar.compiler.passes.switches import Switches, rule_names
 from jumar.device.npu import FRACTAL_NZ, NC1HWC0, ND, base_format, stored_nbytes, stored_shape
 from jumar.ir import Constant, Graph, Node, Param
-from jumar.operators import Concat, Slice
+from jumar.operators import Concat
 
 NO_TASK = "ConcatNotaskPass"  # a pass of the graph engine: no switch file knows it
 FROM_CONVS, OF_SPLITS = "ConvConcatFusionPass", "FusionVirtualOpSetSwitch"
@@ -74,22 +75,6 @@ def _splits(graph: Graph, formats: Formats, makers: Groups) -> dict[Node, tuple[
         if _lies_together(value, axis, formats) and all(_aligned(p, formats) for p in parts):
             found[value] = tuple(parts)
     return found
-
-
-def shared_out(graph: Graph, value: Node) -> tuple[list[Node], int | None]:
-    """The slices that cut a value up completely, in order, and along which axis; no axis where they do not.   What a model wrote as one split."""
-    parts = [u for u in dict.fromkeys(graph.users[value]) if isinstance(u.op, Slice) and all(s == 1 for s in u.op.steps)]
-    axes = {i for p in parts for i in range(value.rank) if p.shape[i] != value.shape[i]}
-    if len(parts) < 2 or len(axes) != 1:
-        return [], None
-    (axis,) = axes
-    parts.sort(key=lambda p: p.op.starts[axis])  # type: ignore[attr-defined]
-    ends = [0]
-    for p in parts:
-        if p.op.starts[axis] != ends[-1]:  # type: ignore[attr-defined]
-            return [], None
-        ends.append(ends[-1] + p.shape[axis])
-    return (parts, axis) if ends[-1] == value.shape[axis] else ([], None)
 
 
 def _lies_together(value: Node, axis: int, formats: Formats) -> bool:

@@ -50,6 +50,8 @@ def find_pairs(graph: Graph, family: str, switches: Switches, launches: Asks, on
     allowed = {rule: _on(rule, family, switches) for rule in (LEFT_OUT, RESHAPE_FIRST, TRANSPOSE_FIRST, FLATTENS)}
     for node in graph.nodes:
         (x,) = node.inputs if len(node.inputs) == 1 else (None,)
+        if allowed[LEFT_OUT] and x is not None and isinstance(node.op, Reshape) and _cuts_one_row(x, node):
+            found[node] = Pair(node, node, LEFT_OUT)
         if x is None or x in found or len(graph.users[x]) != 1 or x in graph.outputs:
             continue
         match x.op, node.op:
@@ -60,6 +62,17 @@ def find_pairs(graph: Graph, family: str, switches: Switches, launches: Asks, on
             case Transpose(), Reshape() if launches(x):
                 found[x] = found[node] = _pair(x, node, x.shape, x.op.perm, False, family, allowed)
     return found
+
+
+def _cuts_one_row(x: Node, node: Node) -> bool:
+    """Whether a reshape cuts heads from one row of each batch, or puts them together: a transpose with it would move nothing."""
+    row, heads = sorted((x.shape, node.shape), key=len)
+    return (
+        x.dtype is f16
+        and (len(row), len(heads)) == (3, 4)
+        and (row[0], row[1], heads[2]) == (heads[0], 1, 1)
+        and heads[3] % channel_block(x.dtype) == 0
+    )
 
 
 def _on(rule: str, family: str, switches: Switches) -> bool:
