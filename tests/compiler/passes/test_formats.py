@@ -11,7 +11,7 @@ from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.select import select
 from jumar.device.npu import NC1HWC0, ND, find_chip
 from jumar.ir import Graph, constant, param
-from jumar.operators import Add, Cast, Concat, Conv, MatMul, MaxPool, Mul, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
+from jumar.operators import Add, Cast, Concat, Conv, MatMul, MaxPool, Mul, Pad, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
 
 
 def formats_of(chip: str, *outputs, **options):
@@ -230,3 +230,9 @@ def test_parts_of_matrices_stay_in_fractals_unless_they_are_a_split() -> None:
     halves = [MatMul()(Slice((0, 0, 48 * i), (4, 32, 48 * i + 48), (1, 1, 1))(x), weights(48, 16)) for i in range(2)]
     split = formats_of("310P3", *halves)
     assert split.launched[1].why == "a split along axis 2 of f16[4, 32, 96] reads plain memory"
+
+
+@pytest.mark.parametrize(("channels", "high", "count"), [(32, 0, 2), (32, 16, 2), (32, 8, 4), (24, 0, 4)])
+def test_padding_keeps_blocks_of_whole_channels(channels, high, count) -> None:
+    padded = Pad((0, 0, 1, 1), (0, high, 1, 1))(conv(image(3), channels))
+    assert len(steps(formats_of("310P3", conv(padded, 16)))) == count

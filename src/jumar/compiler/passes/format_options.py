@@ -60,6 +60,7 @@ from jumar.operators import (
     MaxPool,
     MaxPoolGrad,
     MaxPoolIndices,
+    Pad,
     Quantize,
     ReduceMax,
     ReduceMean,
@@ -393,6 +394,17 @@ def slice_(node: Node, format: str, at: Situation) -> Option | Refusal:
         if start % unit or (size % unit and start + size != x.shape[i]):
             return Refusal(f"slice cuts [{start}:{start + size}] along axis {i}, and blocks are of {unit}", f"cut at multiples of {unit}")
     return Option((format,), format)
+
+
+@follows(Pad)
+def pad(node: Node, format: str, at: Situation) -> Option | Refusal:
+    """Around images, and by whole blocks of channels."""
+    (x,) = node.inputs
+    op = node.op
+    assert isinstance(op, Pad), "listed under it"
+    if base_format(format) != NC1HWC0 or x.rank != 4 or op.mode != "constant":
+        return _plain_only(node, at)
+    return _cut_along(node, format, 1, (x.shape[1], op.low[1], op.high[1]), "adds to or by")
 
 
 # --------------------------------------------------------------------------------------------------------------------------- small print
