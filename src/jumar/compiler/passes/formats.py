@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from jumar.base import TensorType, event
 from jumar.compiler.passes.format_options import FILTER_READERS, Offer, Option, Situation, offer, situation
@@ -155,39 +156,53 @@ class Search:
                     break
 
     def _settle(self) -> None:
-        free = [n for n in self.graph.nodes if len(self.offers[n].options) > 1]
+        free = [self._unit(n) for n in self.graph.nodes if len(self.offers[n].options) > 1]
         for _ in range(MAX_SWEEPS):
-            moved = [self._move(n) for n in free]
+            moved = [self._move(unit) for unit in free]
             if not any(moved):
                 break
 
-    def _move(self, node: Node) -> bool:
-        """Takes the option that costs least beside the neighbours as they are."""
-        beside = {node, *node.inputs, *(o for i, o in enumerate(self.graph.outputs) if self.updates.get(i) is node)}
-        before = self.chosen[node]
+    def _unit(self, node: Node) -> tuple[Node, ...]:
+        """What moves with a node: the other one of its pair."""
+        pair = self.at.pairs.get(node)
+        return (node,) if pair is None or pair.first is pair.last else (pair.first, pair.last)
 
-        def cost(option: Option) -> int:
-            self.chosen[node] = option
+    def _move(self, unit: tuple[Node, ...]) -> bool:
+        """Takes the options that cost least beside the neighbours as they are."""
+        beside = {
+            *unit,
+            *(i for n in unit for i in n.inputs),
+            *(o for i, o in enumerate(self.graph.outputs) if self.updates.get(i) in unit),
+        }
+        before = tuple(self.chosen[n] for n in unit)
+
+        def cost(options: tuple[Option, ...]) -> int:
+            self.chosen.update(zip(unit, options, strict=True))
             return sum(self.cost(v) for v in beside)
 
+        ways = product(*(self.offers[n].options for n in unit))
         # of equals a private one: the next operator may save by it what this one does not; never back, so that this ends
-        costs = {o: (cost(o), not is_private(o.output), o is not before) for o in self.offers[node].options}
-        self.chosen[node] = min(costs, key=costs.__getitem__)
-        return self.chosen[node] is not before
+        costs = {w: (cost(w), not is_private(w[-1].output), w != before) for w in ways}
+        best = min(costs, key=costs.__getitem__)
+        self.chosen.update(zip(unit, best, strict=True))
+        return best != before
 
     def total(self) -> int:
         return sum(self.cost(n) for n in self.graph.nodes)
 
     def cost(self, value: Node) -> int:
-        """Bytes that conversions of one value move, with what their launches cost."""
+        """Bytes that conversions of one value move, with what their launches and those of kernels that formats could spare cost."""
         if value in self.fixed:
             return 0
         held = self.chosen[value].output
+        pair = self.at.pairs.get(value)
+        alone = pair is not None and pair.left_out and isinstance(value.op, Transpose) and not is_private(held)
+        own = LAUNCH_NBYTES + 2 * _size(value) if alone else 0  # a transpose that fractals make needless
         apart = 0  # what follows a product can be in its kernel, unless a conversion stands between
         if value in self.follower:
             user, i = self.follower[value]
             apart = 0 if self.chosen[user].inputs[i] == held else LAUNCH_NBYTES + 2 * _size(user)
-        return apart + sum(_moved(value, a, b) + LAUNCH_NBYTES for a, b in _steps(held, self._wanted(value)))
+        return own + apart + sum(_moved(value, a, b) + LAUNCH_NBYTES for a, b in _steps(held, self._wanted(value)))
 
     def _wanted(self, value: Node) -> set[str]:
         """Formats in which a value is read."""
