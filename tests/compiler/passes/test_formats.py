@@ -11,7 +11,23 @@ from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.select import select
 from jumar.device.npu import NC1HWC0, ND, find_chip
 from jumar.ir import Graph, constant, param
-from jumar.operators import Add, Cast, Concat, Conv, MatMul, MaxPool, Mul, Pad, ReduceMean, Relu, Reshape, Sigmoid, Slice, Softmax, Transpose
+from jumar.operators import (
+    Add,
+    Cast,
+    Concat,
+    Conv,
+    MatMul,
+    MaxPool,
+    Mul,
+    Pad,
+    ReduceMean,
+    Relu,
+    Reshape,
+    Sigmoid,
+    Slice,
+    Softmax,
+    Transpose,
+)
 
 
 def formats_of(chip: str, *outputs, **options):
