@@ -16,10 +16,8 @@ from jumar.compiler.device_memory import DeviceMemory, device_memory
 from jumar.compiler.passes.formats import Formats, assign_formats
 from jumar.compiler.passes.fuse_npu import Fusion, fuse_npu
 from jumar.compiler.passes.precision import CastFact, Precision, set_precision
-from jumar.compiler.passes.recognize_dequantize import RecognizeDequantize
 from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.select import Selection, select
-from jumar.compiler.passes.signed_codes import SignedCodes
 from jumar.compiler.passes.switches import Switches
 from jumar.compiler.stages import device_independent
 from jumar.compiler.tasks import Launch, launches
@@ -70,7 +68,6 @@ def forecast(graph: Graph, chip: Chip, options: TwinOptions | None = None) -> Fo
         prepared = graph
         for step in device_independent():
             prepared = step(prepared)
-        prepared = RecognizeDequantize()(SignedCodes()(prepared))
         if options.training:
             prepared = RecognizeGradients(device_independent())(prepared)
         typed, casts = set_precision(prepared, chip, options.precision)

@@ -21,7 +21,9 @@ from jumar.compiler.passes.layout import Layout
 from jumar.compiler.passes.merge import Merge
 from jumar.compiler.passes.quantize import QuantizedProducts
 from jumar.compiler.passes.recognize import Recognize
+from jumar.compiler.passes.recognize_dequantize import RecognizeDequantize
 from jumar.compiler.passes.recompute import Recompute
+from jumar.compiler.passes.signed_codes import SignedCodes
 from jumar.compiler.passes.split import Split
 from jumar.device import Target
 from jumar.ir import Graph
@@ -58,11 +60,14 @@ def looks_up(target: Target) -> bool:
 
 
 def device_independent() -> tuple[Pass, ...]:
-    """What any device gains from: the passes before an Ascend NPU's own.   Attention stays as it is written: GE makes no FlashAttention of it by
-    itself, and no softmax of an exp that no maximum was taken off, which overflows on the device."""
+    """What any device gains from, and codes as an Ascend NPU's cube has them: the passes before its own.
+
+    Attention stays as it is written: GE makes no FlashAttention of it by itself, and no softmax of an exp that no maximum
+    was taken off, which overflows on the device."""
     table: tuple[Pass, ...] = (
         Canonicalize(), Fold(dequantize=False), Merge(), Canonicalize(), QuantizedProducts(None), Fold(), Canonicalize(),
         Recognize(attention=False, unshifted=False), Canonicalize(), FoldScale(), Canonicalize(), Fold(), Merge(),
+        SignedCodes(), RecognizeDequantize(), Canonicalize(), Fold(), Merge(),
     )  # fmt: skip
     return table
 
