@@ -212,15 +212,16 @@ def predicted(rows: Rows, given: Calibration) -> Array:
 
 def five_fold(rows: Rows) -> Array:
     """Each row as predicted by a fit that did not see its fold."""
-    return _left_out(rows, np.array([str(fold_of(r)) for r in rows.raw]))
+    return left_out(rows, np.array([str(fold_of(r)) for r in rows.raw]))
 
 
 def without_kind(rows: Rows) -> Array:
     """Each row as predicted by a fit that saw no row of its operator."""
-    return _left_out(rows, np.array([r["op"] for r in rows.raw]))
+    return left_out(rows, np.array([r["op"] for r in rows.raw]))
 
 
-def _left_out(rows: Rows, groups: Array) -> Array:
+def left_out(rows: Rows, groups: Array) -> Array:
+    """Each row as predicted by a fit that saw none of its group."""
     found = np.zeros(len(rows))
     for group in sorted(set(groups)):
         chosen = groups != group
@@ -235,17 +236,18 @@ def spreads(rows: Rows, given: Calibration, seen: Array, unseen: Array) -> dict[
     out = {}
     for family in sorted(set(families)):
         mine = families == family
-        low, high = _band(np.log(rows.measured / seen), mine)
-        low_new, high_new = _band(np.log(rows.measured / unseen), mine)
+        low, high = band(np.log(rows.measured / seen), mine)
+        low_new, high_new = band(np.log(rows.measured / unseen), mine)
         s = given.families[family]
         out[family] = Spread(s.factor, low, high, min(low, low_new), max(high, high_new), s.nbytes, s.flops)
     return out
 
 
-def _band(left: Array, mine: Array) -> tuple[float, float]:
+def band(left: Array, mine: Array) -> tuple[float, float]:
+    """The 10 and 90 % points of measured / predicted, drawn towards those of all rows where few are of this family."""
     n = int(mine.sum())
     share = n / (n + 12.0)
-    own = np.quantile(left[mine], [0.1, 0.9])
+    own = np.quantile(left[mine] if n else left, [0.1, 0.9])
     everyone = np.quantile(left, [0.1, 0.9]) * 1.25
     low, high = share * own + (1 - share) * everyone
     return math.exp(min(low, -0.08)), math.exp(max(high, 0.08))

@@ -342,7 +342,7 @@ def conv(task: Task, kind: Kind, chip: Chip) -> Work:
             else found
         )
     # where one core holds both units, load3d unfolds blocks that lie together, few channels or not
-    return replace(found, again=max(0.0, found.again / spread), stages=3.0, ragged=2.0 if narrow and chip.split else 0.0)
+    return replace(found, again=max(0.0, found.again / spread), stages=2.0, ragged=2.0 if narrow and chip.split else 0.0)
 
 
 def _is_filter(operand: Operand) -> bool:
