@@ -375,7 +375,10 @@ def _padding(found: Forecast, prepared: Graph) -> Iterator[Idea]:
 def _codes(found: Forecast, prepared: Graph) -> Iterator[Idea]:
     if "i8" in found.chip.cube_macs and (graph := quantized(prepared)) is not None:
         why = "the cube multiplies int8 twice as fast as fp16, and weights take half the bytes; accuracy must be measured with real data"
-        command = "quantise the ONNX file statically with calibration data (AMCT, or onnxruntime.quantization.quantize_static)"
+        command = (
+            "quantise the ONNX file statically with calibration data, codes signed and without zero points "
+            "(AMCT; onnxruntime.quantization.quantize_static with QInt8 and ActivationSymmetric)"
+        )
         yield Idea("int8", "quantise products to int8", why, command, graph, found.options)
 
 

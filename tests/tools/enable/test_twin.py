@@ -154,6 +154,19 @@ def test_the_command_forecasts_without_compiling(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "model.jmr").exists()
 
 
+def test_one_of_several_chips_that_cannot_is_said_and_the_others_are_told(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    options = ("--twin-only", "--json", "--precision", "must_keep_origin_dtype")
+    done = jumar("enable", "small.onnx", "--soc", "310P3", "--compare", "910B4", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [t["soc"] for t in document["twins"]] == ["Ascend910B4"]
+    assert any(w.startswith("Ascend310P3: no forecast: ") for w in document["warnings"])
+    alone = jumar("enable", "small.onnx", "--soc", "310P3", *options, cwd=tmp_path)
+    assert alone.returncode == 2
+    assert "force_fp16" in json.loads(alone.stdout)["error"]["hint"]
+
+
 def test_the_command_shows_the_npu_beside_the_cpu(tmp_path: Path) -> None:
     small_network(tmp_path / "small.onnx")
     done = jumar("enable", "small.onnx", "--soc", "910B4", "--runs", "3", "--out", "out", cwd=tmp_path)

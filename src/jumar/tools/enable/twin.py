@@ -225,16 +225,19 @@ def _units(kernels: Sequence[KernelFact]) -> tuple[UnitFact, ...]:
 
 
 def _ceilings(chip: Chip, found: Sequence[Forecast]) -> tuple[Ceiling, ...]:
-    """What the chip can do at most with the element types that are met."""
-    met = Counter(
-        x.task.inputs[0].dtype.name
-        for f in found for x, p in zip(f.launches, f.predictions, strict=True)
-        if p.pipes.get("cube") and x.task.inputs and x.task.inputs[0].dtype
-    )  # fmt: skip
-    lines = [Ceiling(f"cube {name}", chip.peak_flops_per_s(name), "op/s") for name, _ in met.most_common() if chip.peak_flops_per_s(name)]
-    if not lines and chip.peak_flops_per_s("f16"):
-        lines = [Ceiling("cube f16", chip.peak_flops_per_s("f16"), "op/s")]
-    lines.append(Ceiling("vector f16", chip.peak_vector_per_s("f16"), "op/s"))
+    """What the chip can do at most in the element types that its units spend most time on."""
+    times: dict[str, Counter[str]] = {"cube": Counter(), "vector": Counter()}
+    for f in found:
+        for x, p in zip(f.launches, f.predictions, strict=True):
+            first = x.task.inputs[0].dtype if x.task.inputs else None
+            if first is not None:
+                times["cube" if p.pipes.get("cube") else "vector"][first.name] += p.time_us  # type: ignore[assignment]  # Counter's values are numbers
+    cube = [(n, chip.peak_flops_per_s(n)) for n, _ in times["cube"].most_common() if chip.peak_flops_per_s(n)] or [
+        ("f16", chip.peak_flops_per_s("f16"))
+    ]
+    vector = next((n for n, _ in times["vector"].most_common() if n in ("f16", "f32", "bf16")), "f16")
+    lines = [Ceiling(f"cube {name}", rate, "op/s") for name, rate in cube if rate]
+    lines.append(Ceiling(f"vector {vector}", chip.peak_vector_per_s(vector), "op/s"))
     lines.append(Ceiling("memory", chip.memory_bytes_per_s, "bytes/s"))
     if chip.l2_bytes_per_s:
         lines.append(Ceiling("L2", chip.l2_bytes_per_s, "bytes/s"))

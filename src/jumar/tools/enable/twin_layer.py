@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jumar.base import Array, CompileError, ToolError
+from jumar.base import Array, CompileError, StackError, ToolError
+from jumar.compiler import Forecast
+from jumar.device.npu import Chip
 from jumar.frontend import Port
 from jumar.ir import Graph
 from jumar.tools.enable.console import Teller
@@ -49,18 +51,34 @@ def twin_layer(report: Report, subject: Subject, request: TwinRequest, folder: P
     for number, chip in enumerate(request.chips):
         teller.working("twin", f"forecasting for {chip.name}")
         teller.part(number, len(request.chips))
-        fact, found = look(subject.graphs, chip, request, subject.command)
-        if request.options.strict:
-            _check_memory(fact)
-        if request.numerics and subject.inputs is not None:
-            teller.working("twin", f"computing as {chip.name} does")
-            fact = replace(fact, numerics=chip_numerics(subject.graphs, subject.inputs, chip, request.options.precision))
+        try:
+            fact, found = _one(subject, chip, request, teller)
+        except StackError as error:
+            # one of several chips that cannot run the model so is an answer, too; where it is the last hope it is the error
+            last = number == len(request.chips) - 1 and not report.twins
+            if len(request.chips) == 1 or request.options.strict or last:
+                raise
+            said = f"{chip.name}: no forecast: {error.what}{f' ({error.hint})' if error.hint else ''}"
+            report = replace(report, warnings=(*report.warnings, said))
+            teller.warnings((said,))
+            continue
         where = write_profiles(found, report.title, folder / f"npu-{chip.name}")
         files = report.files | {f"profile of {chip.name}": str(out / where.relative_to(folder))}
         report = replace(report, twins=(*report.twins, fact), files=files)
         teller.twin(fact)
     teller.twins(report.twins, report.speed.median_ms if report.speed else None)
     return report
+
+
+def _one(subject: Subject, chip: Chip, request: TwinRequest, teller: Teller) -> tuple[TwinFact, tuple[Forecast, ...]]:
+    """What one chip would do."""
+    fact, found = look(subject.graphs, chip, request, subject.command)
+    if request.options.strict:
+        _check_memory(fact)
+    if request.numerics and subject.inputs is not None:
+        teller.working("twin", f"computing as {chip.name} does")
+        fact = replace(fact, numerics=chip_numerics(subject.graphs, subject.inputs, chip, request.options.precision))
+    return fact, found
 
 
 def _check_memory(fact: TwinFact) -> None:
