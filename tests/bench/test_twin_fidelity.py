@@ -1,4 +1,4 @@
-"""bench/fit_twin.py and bench/twin_fidelity.py: the constants that are shipped are those that the script finds, and predictions of unseen kernels are as good as we say."""
+"""bench/fit_twin.py and bench/twin_fidelity.py: what is shipped is what the script finds, and unseen kernels are predicted as well as we say."""
 
 from __future__ import annotations
 
