@@ -252,3 +252,15 @@ def test_parts_of_matrices_stay_in_fractals_unless_they_are_a_split() -> None:
 def test_padding_keeps_blocks_of_whole_channels(channels, high, count) -> None:
     padded = Pad((0, 0, 1, 1), (0, high, 1, 1))(conv(image(3), channels))
     assert len(steps(formats_of("310P3", conv(padded, 16)))) == count
+
+
+def test_reason_is_looked_for_through_views_and_behind_what_follows() -> None:
+    x = param("x", TensorType((1, 20, 64), f16))
+    y = Add()(MatMul()(x, weights(64, 64)), param("r", x.type))
+    formats = formats_of("310P3", MatMul()(Softmax()(y), weights(64, 16)))
+    into, out, back, _ = formats.launched
+    assert (into.target, out.target, back.target) == ("FRACTAL_NZ", ND, "FRACTAL_NZ")
+    assert out.why == "Add stays in plain memory for what reads it: softmax along rows of [1, 20, 64] would add padding up"
+    assert out.avoid == back.avoid == "pad to multiples of 16: 20 -> 32"
+    rows = Reshape((20, 64))(Softmax()(x))
+    assert formats_of("310P3", MatMul()(rows, weights(64, 16))).launched[0].why.startswith("MatMulV2 reads FRACTAL_NZ")

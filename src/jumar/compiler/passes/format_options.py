@@ -37,6 +37,7 @@ from jumar.device.npu import (
 )
 from jumar.ir import Constant, Get, Node, Param
 from jumar.operators import (
+    Add,
     AvgPool,
     AvgPoolGrad,
     BatchNorm,
@@ -382,7 +383,8 @@ def slice_(node: Node, format: str, at: Situation) -> Option | Refusal:
         return Refusal(f"slice with steps {list(op.steps)} reads plain memory")
     parts, axis = shared_out(at.selection.graph, x)
     if name == FRACTAL_NZ and parts and (axis != 0 or x.rank < 3):
-        return Refusal(f"a split along axis {axis} of {x.type} reads plain memory")
+        way = "make each part by a product of its own" if isinstance(x.op, MatMul | Add) and axis == x.rank - 1 else ""
+        return Refusal(f"a split along axis {axis} of {x.type} reads plain memory", way)
     if name == NC1HWC0 and x.rank == 4:
         units = {1: block}
     elif name == FRACTAL_NZ and x.rank >= 2:

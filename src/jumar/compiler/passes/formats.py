@@ -237,7 +237,7 @@ class Search:
         """Why a value is converted, and what would avoid it."""
         name = base_format(target)
         if value in self.fixed:
-            return f"{self._kind(readers[0])} reads its weights in {name}", ""
+            return f"{self._reader(readers[0])} reads its weights in {name}", ""
         if not readers:
             if is_private(target) or value not in self.leaves or not is_private(source):
                 return "there is no kernel from one private format to another, so it goes by plain memory", ""
@@ -249,20 +249,36 @@ class Search:
                 return refusal.why, refusal.avoid
             if all(isinstance(r.op, Cast) and r in self.leaves and not self.readers[r] for r in readers):
                 return self._at_output(value, source)
-            return f"{self._kind(first)} reads plain memory, and {self._kind(value)} gives {base_format(source)}", ""
+            for later in (u for u, _ in self.readers[first]):
+                refusal = self.offers[later].refusals.get(source)
+                if refusal:
+                    return f"{self._reader(first)} stays in plain memory for what reads it: {refusal.why}", refusal.avoid
+            return f"{self._reader(first)} reads plain memory, and {self._maker(value)} gives {base_format(source)}", ""
         if isinstance(value.op, Param) or (isinstance(value.op, Cast) and isinstance(value.inputs[0].op, Param)):
             way = "ATC: --is_input_adjust_hw_layout=true with --input_fp16_nodes, or AIPP" if name == NC1HWC0 else ""
-            return f"{self._kind(first)} reads {name}, and an input of the model is in plain memory", way
+            return f"{self._reader(first)} reads {name}, and an input of the model is in plain memory", way
         if is_private(self.chosen[value].output):
-            return f"{self._kind(first)} reads {name}; there is no kernel to it from {base_format(self.chosen[value].output)}", ""
+            return f"{self._reader(first)} reads {name}; there is no kernel to it from {base_format(self.chosen[value].output)}", ""
         refused = self.offers[value].refusals.get(target)
         if refused and not self.offers[value].heavy:
-            return f"{self._kind(first)} reads {name}: {refused.why}", refused.avoid
-        return f"{self._kind(first)} reads {name}, and {self._kind(value)} gives {base_format(source)}", ""
+            return f"{self._reader(first)} reads {name}: {refused.why}", refused.avoid
+        return f"{self._reader(first)} reads {name}, and {self._maker(value)} gives {base_format(source)}", ""
 
     def _at_output(self, value: Node, source: str) -> tuple[str, str]:
         way = "ATC: --is_output_adjust_hw_layout=true, with --output_type=FP16" if base_format(source) == NC1HWC0 else ""
-        return f"an output of the model leaves in plain memory, and {self._kind(value)} gives {base_format(source)}", way
+        return f"an output of the model leaves in plain memory, and {self._maker(value)} gives {base_format(source)}", way
+
+    def _reader(self, node: Node) -> str:
+        """The kernel that reads a value, through views."""
+        while not self.at.launches(node) and self.readers[node]:
+            node = self.readers[node][0][0]
+        return self._kind(node)
+
+    def _maker(self, node: Node) -> str:
+        """The kernel that makes a value, through views."""
+        while not self.at.launches(node) and node.inputs:
+            node = node.inputs[0]
+        return self._kind(node)
 
     def _kind(self, node: Node) -> str:
         choice = self.at.selection.choices.get(node)
