@@ -220,32 +220,30 @@ def part(x, starts, stops, steps=(1, 1, 1, 1)):
 
 
 @pytest.mark.parametrize(
-    ("starts", "stops", "why"),
+    ("starts", "stops", "steps_", "why"),
     [
-        ((0, 16, 0, 0), (1, 40, 16, 16), ""),
-        ((0, 0, 2, 2), (1, 40, 14, 14), ""),
-        ((0, 8, 0, 0), (1, 40, 16, 16), "slice cuts [8:40] along axis 1, and blocks are of 16"),
-        ((0, 0, 0, 0), (1, 24, 16, 16), "slice cuts [0:24] along axis 1, and blocks are of 16"),
+        ((0, 16, 0, 0), (1, 40, 16, 16), (1, 1, 1, 1), ""),
+        ((0, 0, 2, 2), (1, 40, 14, 14), (1, 1, 1, 1), ""),
+        ((0, 0, 0, 0), (1, 40, 16, 16), (1, 1, 2, 2), ""),
+        ((0, 8, 0, 0), (1, 40, 16, 16), (1, 1, 1, 1), "slice cuts channels 8 to 40, and blocks are of 16"),
+        ((0, 0, 0, 0), (1, 24, 16, 16), (1, 1, 1, 1), "slice cuts channels 0 to 24, and blocks are of 16"),
+        ((0, 0, 0, 0), (1, 40, 16, 16), (1, 2, 1, 1), "slice cuts channels 0 to 40 by 2, and blocks are of 16"),
     ],
 )
-def test_part_of_an_image_stays_in_blocks_from_edge_to_edge_or_to_the_end(starts, stops, why) -> None:
-    formats = formats_of("310P3", conv(part(conv(image(3), 40), starts, stops), 16))
+def test_part_of_an_image_stays_in_blocks_from_edge_to_edge_or_to_the_end(starts, stops, steps_, why) -> None:
+    formats = formats_of("310P3", conv(part(conv(image(3), 40), starts, stops, steps_), 16))
     assert steps(formats) == [(ND, NC1HWC0), (NC1HWC0, ND)] * (2 if why else 1)
     assert formats.launched[1].why == why or not why
 
 
-def test_steps_need_plain_memory() -> None:
-    formats = formats_of("310P3", conv(part(conv(image(3), 32), (0, 0, 0, 0), (1, 32, 16, 16), (1, 1, 2, 2)), 16))
-    assert formats.launched[1].why == "slice with steps [1, 1, 2, 2] reads plain memory"
-
-
-def test_parts_of_matrices_stay_in_fractals_unless_they_are_a_split() -> None:
+def test_split_of_matrices_stays_in_fractals_where_it_cuts_batches() -> None:
     x = MatMul()(param("x", TensorType((4, 32, 64), f16)), weights(64, 96))
-    one = MatMul()(Slice((0, 16, 32), (4, 32, 96), (1, 1, 1))(x), weights(64, 16))
-    assert steps(formats_of("310P3", one)) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND)]
-    halves = [MatMul()(Slice((0, 0, 48 * i), (4, 32, 48 * i + 48), (1, 1, 1))(x), weights(48, 16)) for i in range(2)]
-    split = formats_of("310P3", *halves)
+    batches = [MatMul()(Slice((2 * i, 0, 0), (2 * i + 2, 32, 96), (1, 1, 1))(x), weights(96, 16)) for i in range(2)]
+    assert steps(formats_of("310P3", *batches)) == [(ND, "FRACTAL_NZ"), ("FRACTAL_NZ", ND), ("FRACTAL_NZ", ND)]
+    columns = [MatMul()(Slice((0, 0, 48 * i), (4, 32, 48 * i + 48), (1, 1, 1))(x), weights(48, 16)) for i in range(2)]
+    split = formats_of("310P3", *columns)
     assert split.launched[1].why == "a split along axis 2 of f16[4, 32, 96] reads plain memory"
+    assert split.launched[1].avoid == "make each part by a product of its own"
 
 
 @pytest.mark.parametrize(("channels", "high", "count"), [(32, 0, 2), (32, 16, 2), (32, 8, 4), (24, 0, 4)])

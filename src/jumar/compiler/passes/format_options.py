@@ -374,28 +374,31 @@ def concat(node: Node, format: str, at: Situation) -> Option | Refusal:
 
 @follows(Slice)
 def slice_(node: Node, format: str, at: Situation) -> Option | Refusal:
-    """From the edge of a block to another, or to the end; no steps.   A split of matrices only where it cuts batches."""
+    """Channels of an image from the edge of a block to another, or to the end; anything of its other axes."""
     (x,) = node.inputs
     op = node.op
     assert isinstance(op, Slice), "listed under it"
-    name, block = base_format(format), channel_block(x.dtype, format)
-    if any(s != 1 for s in op.steps):
-        return Refusal(f"slice with steps {list(op.steps)} reads plain memory")
     parts, axis = shared_out(at.selection.graph, x)
-    if name == FRACTAL_NZ and parts and (axis != 0 or x.rank < 3):
+    if axis is not None:
+        return _split(node, format, axis, parts)
+    name, block = base_format(format), channel_block(x.dtype, format)
+    choice = at.selection.choices.get(node)
+    if name not in (NC1HWC0, NDC1HWC0) or not _has_shape_for(x, format) or x.dtype.bits == 8 or (choice and choice.kind == "StridedSlice"):
+        return _plain_only(node, at)
+    start, end = op.starts[1], op.starts[1] + node.shape[1] * op.steps[1]
+    if op.steps[1] != 1 or start % block or (end % block and end != x.shape[1]):
+        steps = f" by {op.steps[1]}" if op.steps[1] != 1 else ""
+        return Refusal(f"slice cuts channels {start} to {end}{steps}, and blocks are of {block}", f"cut at multiples of {block}")
+    return Option((format,), format)
+
+
+def _split(node: Node, format: str, axis: int, parts: Sequence[Node]) -> Option | Refusal:
+    """Slices that are one split: images as concats are, matrices where batches are cut."""
+    (x,) = node.inputs
+    if base_format(format) == FRACTAL_NZ and (axis != 0 or x.rank < 3):
         way = "make each part by a product of its own" if isinstance(x.op, MatMul | Add) and axis == x.rank - 1 else ""
         return Refusal(f"a split along axis {axis} of {x.type} reads plain memory", way)
-    if name == NC1HWC0 and x.rank == 4:
-        units = {1: block}
-    elif name == FRACTAL_NZ and x.rank >= 2:
-        units = {x.rank - 2: BLOCK_ROWS, x.rank - 1: block}
-    else:
-        return _plain_only(node, at)
-    for i, unit in units.items():
-        start, size = op.starts[i], node.shape[i]
-        if start % unit or (size % unit and start + size != x.shape[i]):
-            return Refusal(f"slice cuts [{start}:{start + size}] along axis {i}, and blocks are of {unit}", f"cut at multiples of {unit}")
-    return Option((format,), format)
+    return _cut_along(node, format, axis, [p.shape[axis] for p in parts], "cuts")
 
 
 @follows(Pad)

@@ -270,15 +270,20 @@ class Search:
 
     def _reader(self, node: Node) -> str:
         """The kernel that reads a value, through views."""
-        while not self.at.launches(node) and self.readers[node]:
+        while self._launches_nothing(node) and self.readers[node]:
             node = self.readers[node][0][0]
         return self._kind(node)
 
     def _maker(self, node: Node) -> str:
         """The kernel that makes a value, through views."""
-        while not self.at.launches(node) and node.inputs:
+        while self._launches_nothing(node) and node.inputs:
             node = node.inputs[0]
         return self._kind(node)
+
+    def _launches_nothing(self, node: Node) -> bool:
+        pair = self.at.pairs.get(node)
+        left_out = pair is not None and pair.left_out and is_private(self.chosen[node].output)
+        return left_out or node in self.at.turned or not self.at.launches(node)
 
     def _kind(self, node: Node) -> str:
         choice = self.at.selection.choices.get(node)
