@@ -97,6 +97,19 @@ def test_a_grouped_product_multiplies_the_rows_of_its_groups() -> None:
     assert predict(some, B1).time_us < 0.2 * predict(Task("GroupedMatmul", (x, w), (y,)), B1).time_us
 
 
+def test_a_group_list_may_hold_sums_or_counts() -> None:
+    x, w, y = Operand((65536, 1024), bf16), Operand((4, 1024, 1024), bf16), Operand((65536, 1024), bf16)
+    times = {
+        name: predict(Task("GroupedMatmul", (x, w), (y,), attrs=attrs), B1).time_us
+        for name, attrs in {
+            "sums": {"group_list": [512, 1024, 1536, 2048]},
+            "counts": {"group_list": [512, 512, 512, 512]},
+            "said": {"group_list": [512, 512, 512, 512], "group_list_type": 1},
+        }.items()
+    }
+    assert len(set(times.values())) == 1
+
+
 def test_attention_over_a_cache_reads_the_tokens_that_are_there() -> None:
     q, cache, out = Operand((4, 16, 1, 512), bf16), Operand((4096, 1, 128, 512), bf16), Operand((16, 4, 1, 512), bf16)
     short = Task("FusedInferAttentionScore", (q, cache, cache), (out,), attrs={"actual_seq_lengths_kv": [128] * 4, "input_layout": "BNSD"})

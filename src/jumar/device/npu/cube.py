@@ -118,13 +118,20 @@ def _rate_of(operand: Operand, task: Task, chip: Chip) -> tuple[str, int]:
     return name, chip.cube_macs.get(name) or fallback.get(name, base)
 
 
-def _grouped_rows(task: Task, rows: int, groups: int) -> int:
-    """Rows that a grouped product really multiplies: the group list where it is given (sums or counts), else all."""
-    numbers = ints(task.attrs.get("group_list", ()))
+def _groups(task: Task, rows: int, groups: int) -> tuple[int, int]:
+    """Rows that a grouped product really multiplies, and groups that have any: by the group list, of sums or of counts; else all of both."""
+    given = task.attrs.get("group_list", ())
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (list, tuple)):
+        given = given[0]
+    numbers = [max(0, n) for n in ints(given)]
     if not numbers:
-        return rows
-    cumulative = list(numbers) == sorted(numbers) and len(numbers) >= groups > 1
-    return max(1, min(rows, numbers[-1] if cumulative and numbers[-1] >= max(numbers) else sum(numbers)))
+        return rows, min(groups, max(1, rows))
+    # the list says itself what it is where the attribute does not: sums never fall, and counts that are all alike are no sums
+    sums = list(numbers) == sorted(numbers) and (len(set(numbers)) > 1 or len(numbers) == 1)
+    if "group_list_type" in task.attrs:
+        sums = ints(task.attrs["group_list_type"])[:1] == (0,)
+    counts = [b - a for a, b in zip([0, *numbers], numbers)] if sums else numbers
+    return max(1, min(rows, sum(counts))), max(1, min(groups, sum(1 for c in counts if c > 0)))
 
 
 def matmul(task: Task, kind: Kind, chip: Chip) -> Work:
@@ -139,13 +146,11 @@ def matmul(task: Task, kind: Kind, chip: Chip) -> Work:
     o = _matrix(out)
     grouped = "Group" in kind.name and len(b) >= 3
     if grouped:
-        rows = _grouped_rows(task, math.prod(a[:-1]), b[0])
+        rows, touched = _groups(task, math.prod(a[:-1]), b[0])
         k = a[-1]
         n = b[-1] if b[-2] == k else b[-2]
-        touched = min(b[0], max(1, rows))
-        product = Product(
-            touched, max(1, -(-rows // touched)), k, n, x.dtype.nbytes if x.dtype else 2, _weight_nbytes(w), _c_nbytes(out), ""
-        )
+        each = max(1, -(-rows // touched))
+        product = Product(touched, each, k, n, x.dtype.nbytes if x.dtype else 2, _weight_nbytes(w), _c_nbytes(out), "")
         read = rows * k * product.a + touched * k * n * product.b
         return _cube(task, kind, chip, product, x, read, rows * n * product.c)
     m, n = (o[-2], o[-1]) if len(o) >= 2 else (1, o[-1] if o else 1)
@@ -204,6 +209,9 @@ def _cube(
     for end in ends:
         nbytes = end * item
         ragged = max(ragged, 2.0 if nbytes % 32 else 1.0 if nbytes % 256 else 0.3 if nbytes % 512 else 0.0)
+    if ends and chip.split and product.batch == 1 and product.m < 8:
+        # tiles of a few rows are cut for more rows than there are: loads do not keep up
+        ragged += 0.4
     return Work(
         kind, CUBE if chosen.splits == 1 else MIX_CUBE, chosen.blocks, cores, read, written * (1 if chosen.splits == 1 else 2), read + written,
         again=max(0.0, chosen.loaded * again - read), loops=max(1.0, chosen.waves * _steps(product, item, chip)),
