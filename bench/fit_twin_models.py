@@ -5,12 +5,14 @@ with what they give on both halves of the models; `--write` puts them into const
 Honest by halves: the first word of a network's name (`bert`, `resnet`, `vit`) says by its hash whether it is in the half that is fitted or in the one
 that is only looked at, so that no architecture is in both.  Least mean of |log(predicted / measured)|, each network counting once.
 Usage: python bench/fit_twin_models.py [--data ../shared/data] [--models FOLDER] [--chip 310P3] [--write] [--keep FILE.pickle]
+         [--out bench/results/twin-models-fit.json]
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import pickle
 import re
@@ -107,17 +109,18 @@ def fit(found: Sequence[Sample]) -> dict[str, float]:
     return {name: round(float(v), 2) for name, v in zip(FACTORS, np.exp(best.x), strict=True)}
 
 
-def report(title: str, found: Sequence[Sample], given: Mapping[str, float]) -> str:
+def report(found: Sequence[Sample], given: Mapping[str, float]) -> dict[str, Any]:
+    """Ratios summed up, by row and by network (its median)."""
     ratios: dict[str, list[float]] = {}
     for s in found:
         ratios.setdefault(s.network, []).append(s.time_us(given) / s.measured_us)
     rows = [r for values in ratios.values() for r in values]
     medians = [float(np.median(values)) for values in ratios.values()]
-    within = [np.mean([1 / twin_models.WITHIN <= r <= twin_models.WITHIN for r in values]) for values in (rows, medians)]
-    return (
-        f"{title}: {len(rows)} rows {twin_models.geometric_mean(rows):.2f}, {within[0]:.0%} within {twin_models.WITHIN}; "
-        f"{len(medians)} networks {twin_models.geometric_mean(medians):.2f}, {within[1]:.0%} within"
-    )
+    within = [float(np.mean([1 / twin_models.WITHIN <= r <= twin_models.WITHIN for r in values])) for values in (rows, medians)]
+    return {
+        "rows": len(rows), "geometric_mean": twin_models.geometric_mean(rows), "within": within[0], "networks": len(medians),
+        "geometric_mean_by_network": twin_models.geometric_mean(medians), "within_by_network": within[1],
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -126,6 +129,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=Path("twin-models"))
     parser.add_argument("--chip", default="310P3")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--out", type=Path, help="writes both halves there")
     parser.add_argument("--keep", type=Path, help="keeps the samples there, or takes them from there")
     args = parser.parse_args()
     if args.keep and args.keep.is_file():
@@ -137,10 +141,17 @@ def main() -> None:
     inside, outside = [s for s in found if fitted(s.network)], [s for s in found if not fitted(s.network)]
     given = fit(inside)
     plain = dict.fromkeys(FACTORS, 1.0)
-    for title, half in (("fitted half", inside), ("other half", outside)):
-        print(report(f"{title}, without factors", half, plain))
-        print(report(f"{title}, with factors", half, given))
+    halves = [
+        {"half": title, "factors": how} | report(half, factors)
+        for title, half in (("fitted", inside), ("held out", outside))
+        for how, factors in (("none", plain), ("fitted", given))
+    ]
+    for half in halves:
+        print(" ".join(f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in half.items()))
     print(given)
+    if args.out:
+        answer = {"chip": args.chip, "factors": given, "halves": halves}
+        args.out.write_text(json.dumps(twin_models.rounded(answer), indent=1) + "\n", encoding="utf-8")
     for network, error in sorted(errors(found, given).items(), key=lambda item: -item[1]):
         ratios = " ".join(f"{s.time_us(given) / s.measured_us:.2f}" for s in found if s.network == network)
         print(f"{'fitted' if fitted(network) else 'other':7}{network:32}{math.exp(error):5.2f}   {ratios}")

@@ -4,7 +4,8 @@ Question: predicted / measured, a row of published measurements each: the geomet
 The last answer: bench/results/twin-models.json and docs/twin/models.md, which docs/generate.py writes from it; misses are in the table.
 Usage: python bench/twin_models.py [--data ../shared/data] [--models FOLDER] [--only TEXT ...] [--list] [--json] [--out bench/results/twin-models.json]
   --models: where the networks' ONNX files are kept (about 9 GB; bench/twin_networks.py writes those that are missing, which takes PyTorch,
-    torchvision, timm and transformers).  --only: rows whose id or model has that text.  --list: what would be compared, and why the rest is not.
+    torchvision, timm and transformers).  --only: rows whose id or model has that text.  --groups: of those below.  --append: keeps the
+    rows of OUT that are not forecast now.  --list: what would be compared, and why the rest is not.
 
 Which rows are compared was decided before the first ratio was looked at, and is not changed by ratios:
   inference: a row of 310P3 whose latency is batch / throughput, measured by ais_bench without data loading, of a model that its row and its
@@ -251,7 +252,8 @@ class Forecasts:
         if not case.optimizer:
             return forecast(graph, chip, TwinOptions())
         step = twin_training.training_step(graph, case.optimizer)
-        return forecast(step, chip, TwinOptions(precision=Precision(mode=case.precision), training=True))
+        mode = "eager" if case.group == "kernels" else "sunk"
+        return forecast(step, chip, TwinOptions(precision=Precision(mode=case.precision), mode=mode, training=True))
 
     def of(self, row: Row, case: Case) -> Answer:
         """The row with what the twin says."""
@@ -308,6 +310,7 @@ def main() -> None:
     parser.add_argument("--groups", default=",".join(COMPARED))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--append", action="store_true", help="keeps the rows of OUT that are not forecast now")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     path = args.data / "e2e_times.csv"
@@ -331,6 +334,11 @@ def main() -> None:
             print(f"{key:6}{'-':11}{found['model'][:44]:46}{found['why']}")
         return
     answers, failed = run(wanted, args.models, quiet=args.json)
+    if args.append and args.out and args.out.is_file():
+        now = {a.id for a in answers} | set(failed)
+        answers += [Answer(**row) for row in json.loads(args.out.read_text(encoding="utf-8"))["rows"] if row["id"] not in now]
+        answers.sort(key=lambda a: int(a.id[1:]))
+        apart = {row: found for row, found in apart.items() if row not in {a.id for a in answers}}
     report = {
         "statistics": {g: statistics_of([a for a in answers if a.group == g]) for g in COMPARED if any(a.group == g for a in answers)},
         "rows": [asdict(a) for a in answers],

@@ -23,7 +23,7 @@ from unittest import mock
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 
-from docs import names, performance  # noqa: E402
+from docs import names, performance, twin_models  # noqa: E402
 
 from jumar.base import SETTINGS, StackError  # noqa: E402
 from jumar.compiler.passes.fusion_rules import described  # noqa: E402
@@ -177,6 +177,7 @@ def generated() -> dict[Path, str]:
     pages = {DOCS / "ops.md": ops_page(), DOCS / "settings.md": settings_page(), DOCS / "errors" / "index.md": index_page()}
     pages[DOCS / "twin" / "soc.md"] = soc_page()
     pages[DOCS / "twin" / "formats-and-fusion.md"] = fusion_page()
+    pages[twin_models.PAGE] = twin_models.page()
     pages[DOCS / "names.md"] = names.page(NOTE)
     pages[DOCS / "performance.md"] = performance.page(NOTE)
     pages[DOCS / "images" / "performance.svg"] = performance.chart(performance.newest_bars())
