@@ -403,6 +403,8 @@ class Fuser:
         )
 
     def _why(self, producer: Node, consumer: Node) -> tuple[str, str]:
+        if head_of(consumer):
+            return "", f"a {head_of(consumer)} reads its inputs from memory"
         if producer in self.outputs:
             return "", "its value is an output of the model"
         if len(self.users[producer]) > 1:
@@ -414,8 +416,6 @@ class Fuser:
         if (producer, consumer) in self.refused:
             rule, why = self.refused[producer, consumer]
             return rule, by_memory if head and self.chip.split and not rule_names()[rule].on(self.family) else why
-        if head_of(consumer):
-            return "", f"a {head_of(consumer)} reads its inputs from memory"
         if producer not in consumer.inputs:
             return "", "a reshape stands between them, and rules join neighbours only"
         if not self._together(producer, consumer):
