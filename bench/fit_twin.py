@@ -77,9 +77,9 @@ CONSTANTS: dict[str, tuple[float, float, float, float, str, str]] = {
     "collective_us": (30.0, 5, 200, 1, "us", "start of a collective and its synchronisation"),
 }  # fmt: skip
 
-PRIOR = 0.35  # weight of the hold to the start, against a row's weight of 1
+PRIOR = 0.6  # weight of the hold to the start, against a row's weight of 1
 SCALE = 0.15  # residuals beyond it count linearly, as of an absolute error
-FEW_FAMILY, FEW_KIND = 4.0, 1.0  # kinds and rows that weigh as much as the level above
+FEW_FAMILY, FEW_KIND = 8.0, 1.0  # kinds and rows that weigh as much as the level above
 
 
 @dataclass(frozen=True)
@@ -236,19 +236,26 @@ def spreads(rows: Rows, given: Calibration, seen: Array, unseen: Array) -> dict[
     out = {}
     for family in sorted(set(families)):
         mine = families == family
-        low, high = band(np.log(rows.measured / seen), mine)
-        low_new, high_new = band(np.log(rows.measured / unseen), mine)
+        low, high = band(rows, np.log(rows.measured / seen), mine)
+        low_new, high_new = band(rows, np.log(rows.measured / unseen), mine)
         s = given.families[family]
         out[family] = Spread(s.factor, low, high, min(low, low_new), max(high, high_new), s.nbytes, s.flops)
     return out
 
 
-def band(left: Array, mine: Array) -> tuple[float, float]:
-    """The 10 and 90 % points of measured / predicted, drawn towards those of all rows where few are of this family."""
-    n = int(mine.sum())
-    share = n / (n + 12.0)
-    own = np.quantile(left[mine] if n else left, [0.1, 0.9])
-    everyone = np.quantile(left, [0.1, 0.9]) * 1.25
+def band(rows: Rows, left: Array, mine: Array, known: Array | None = None) -> tuple[float, float]:
+    """The 10 and 90 % points of measured / predicted of a family, drawn towards those of all (known) rows where little of it was seen.
+
+    Rows of one operator on one chip and of about one size count once: forty that are alike say little of others.
+    """
+    known = np.ones(len(rows), dtype=bool) if known is None else known
+    mine = mine & known
+    seen = len(
+        {(rows.raw[i]["soc"], rows.works[i].kind.name, round(math.log2(rows.works[i].footprint + 1) / 2)) for i in np.flatnonzero(mine)}
+    )
+    share = seen / (seen + 12.0)
+    everyone = np.quantile(left[known], [0.1, 0.9]) * 1.25
+    own = np.quantile(left[mine], [0.1, 0.9]) if seen else everyone
     low, high = share * own + (1 - share) * everyone
     return math.exp(min(low, -0.08)), math.exp(max(high, 0.08))
 

@@ -100,7 +100,7 @@ def coverage(rows: Rows, seen: Array, unseen: Array) -> dict[str, float]:
         for group in sorted(set(groups)):
             others, mine = groups != group, groups == group
             for family in sorted(set(families[mine])):
-                low, high = np.log(band(left[others], families[others] == family))
+                low, high = np.log(band(rows, left, families == family, others))
                 here = mine & (families == family)
                 inside[here] = (low <= left[here]) & (left[here] <= high)
         return float(inside.mean())
