@@ -64,7 +64,7 @@ def fitted(network: str) -> bool:
 def sample(row: Any, case: Any, forecasts: Any) -> Sample:
     found = forecasts.forecast(row, case)
     chip = found.chip
-    from jumar.compiler.forecast import resident
+    from jumar.compiler.twin.forecast import resident
 
     works = [work(x.task, chip) for x in found.launches]
     listed = [features(w, chip, Generation(), n) for w, n in zip(works, resident(found.launches, chip), strict=True)]

@@ -21,7 +21,7 @@ from tests.models.zoo import ZOO, build  # noqa: E402
 
 import jumar  # noqa: E402
 from jumar.compiler import Advice, TwinOptions, advise, forecast, parse_precision  # noqa: E402
-from jumar.compiler.sizes import batch_of  # noqa: E402
+from jumar.compiler.twin.sizes import batch_of  # noqa: E402
 from jumar.device.npu import Chip, find_chip  # noqa: E402
 from jumar.ir import Graph  # noqa: E402
 

@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 from tests.models.zoo import ZOO, build  # noqa: E402
 
 import jumar  # noqa: E402
-from jumar.compiler.forecast import Forecast, TwinOptions, forecast  # noqa: E402
 from jumar.compiler.passes.switches import GROUPS, Switches, rule_names  # noqa: E402
+from jumar.compiler.twin.forecast import Forecast, TwinOptions, forecast  # noqa: E402
 from jumar.device.npu import find_chip  # noqa: E402
 
 CHIPS = ("310P3", "910A", "910B4", "950")

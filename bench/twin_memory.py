@@ -30,9 +30,9 @@ import numpy as np
 
 from jumar.base import TensorType, i32, u64
 from jumar.compiler.autodiff import Custom
-from jumar.compiler.memory_trace import Trace, bound_of_any_order, by_levels, for_memory, lives_of, peak_nbytes, spans
 from jumar.compiler.plan import plan
-from jumar.compiler.train_memory import Training, both_halves, standing, traffic_again, training_trace
+from jumar.compiler.twin.memory_trace import Trace, bound_of_any_order, by_levels, for_memory, lives_of, peak_nbytes, spans
+from jumar.compiler.twin.train_memory import Training, both_halves, standing, traffic_again, training_trace
 from jumar.device.npu import events_of, pool_rules, replay
 from jumar.ir import Graph, Node, constant, f32t, param
 from jumar.operators import (

@@ -238,8 +238,8 @@ class Forecasts:
 
     def forecast(self, row: Row, case: Case) -> Any:
         """The forecast of a row's network, at its batch, on its chip."""
-        from jumar.compiler.forecast import TwinOptions, forecast
         from jumar.compiler.passes.precision import Precision
+        from jumar.compiler.twin.forecast import TwinOptions, forecast
         from jumar.device.npu import find_chip
         from jumar.frontend.model import load
 

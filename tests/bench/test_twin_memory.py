@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.compiler.memory_trace import spans
-from jumar.compiler.train_memory import Training, both_halves, training_trace
+from jumar.compiler.twin.memory_trace import spans
+from jumar.compiler.twin.train_memory import Training, both_halves, training_trace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import twin_memory as bench

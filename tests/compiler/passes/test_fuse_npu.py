@@ -11,7 +11,7 @@ from jumar.compiler.passes.fuse_npu import fuse_npu
 from jumar.compiler.passes.fusion_rules import described, head_of
 from jumar.compiler.passes.select import select
 from jumar.compiler.passes.switches import ALL_ON, parse_switches, rule_names
-from jumar.compiler.tasks import launches
+from jumar.compiler.twin.tasks import launches
 from jumar.device.npu import find_chip
 from jumar.ir import REGISTRY, Graph, apply, constant, param
 from jumar.operators import (

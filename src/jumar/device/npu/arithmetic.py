@@ -1,7 +1,7 @@
 """The arithmetic of a chip: how it rounds, and what it makes of a number that its type cannot hold.
 
 In: a Chip and the modes that a run has set.  Out: `Arithmetic`, whose functions bring arrays to an element type as that chip does.
-It knows arrays only; compiler/device_numerics.py runs graphs with it.
+It knows arrays only; compiler/twin/numerics.py runs graphs with it.
 
 What the vendor documents, and we do: fp16 and bf16 round to the nearest even; a cube multiplies them exactly and adds in fp32; HF32 keeps 11 bits of
 the mantissa, to the nearest even; in saturation mode an infinity becomes the largest number and NaN becomes 0.  What we assume: a kernel

@@ -16,7 +16,7 @@ from jumar.base import Array, DType, TensorType, f32, i8, i32, i64
 from jumar.compiler.passes.fold import Fold
 from jumar.compiler.passes.recognize_attention import ATTENTION
 from jumar.compiler.rules import apply_rules
-from jumar.compiler.sizes import changed, label_of
+from jumar.compiler.twin.sizes import changed, label_of
 from jumar.ir import Graph, Node, Op, Param, apply, constant, param, rebuild, same_node
 from jumar.operators import (
     Attention,

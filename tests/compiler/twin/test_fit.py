@@ -7,12 +7,12 @@ import pytest
 from tests.compiler.npu import zoo
 
 from jumar.base import CompileError
-from jumar.compiler.device_memory import training_memory
-from jumar.compiler.fit import at_batch, fit, samples_of
-from jumar.compiler.forecast import TwinOptions, forecast
-from jumar.compiler.memory_trace import peak_nbytes, trace_of
 from jumar.compiler.passes.precision import Precision
-from jumar.compiler.train_memory import Training, both_halves
+from jumar.compiler.twin.fit import at_batch, fit, samples_of
+from jumar.compiler.twin.forecast import TwinOptions, forecast
+from jumar.compiler.twin.memory import training_memory
+from jumar.compiler.twin.memory_trace import peak_nbytes, trace_of
+from jumar.compiler.twin.train_memory import Training, both_halves
 from jumar.device.npu.chip import find_chip
 from jumar.ir import Graph, constant, f32t, interpret, param
 from jumar.operators import Broadcast, Concat, Conv, MatMul, ReduceMean, Relu, Reshape, Softmax, Transpose, add
@@ -68,7 +68,7 @@ def test_the_batch_is_the_first_dimension_that_most_inputs_share():
 @pytest.mark.parametrize("training", [Training(), Training(amp="O2"), Training(recompute=2)])
 def test_other_batches_are_counted_as_if_they_had_been_built(training):
     """The search's bytes at a batch against the plan of the graph that has it."""
-    from jumar.compiler.fit import _Scaled, _Search
+    from jumar.compiler.twin.fit import _Scaled, _Search
 
     scaled = _Scaled.of(attention(4, 128, 256), 4, None, None, None, [])
     search = _Search(scaled, CHIP, "mindspore", 200 << 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jumar.base import TensorType, f32, i32, i64
-from jumar.compiler.variants import cast_around, narrow_integers, padded, quantized, unquantized, with_attention
+from jumar.compiler.twin.variants import cast_around, narrow_integers, padded, quantized, unquantized, with_attention
 from jumar.ir import Graph, Node, constant, interpret, param
 from jumar.operators import Add, Attention, Cast, Conv, Dequantize, Gather, MatMul, Quantize, ReduceSum, Relu, Softmax, Transpose
 

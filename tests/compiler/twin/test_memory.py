@@ -10,15 +10,15 @@ from tests.compiler.test_training import step
 from tests.compiler.test_training import transformer as transformer_model
 
 from jumar.base import CompileError, Loc, TensorType, f32, i32
-from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, WORKSPACE, chip_pad_nbytes, device_memory, reserve, workspace_nbytes
-from jumar.compiler.forecast import TwinOptions, forecast
-from jumar.compiler.memory_trace import peak_nbytes, trace_of
 from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.fuse_npu import fuse_npu
 from jumar.compiler.passes.precision import Precision
 from jumar.compiler.passes.select import select
-from jumar.compiler.tasks import launches
-from jumar.compiler.train_memory import Training
+from jumar.compiler.twin.forecast import TwinOptions, forecast
+from jumar.compiler.twin.memory import HCCL_BUFFER_NBYTES, WORKSPACE, chip_pad_nbytes, device_memory, reserve, workspace_nbytes
+from jumar.compiler.twin.memory_trace import peak_nbytes, trace_of
+from jumar.compiler.twin.tasks import launches
+from jumar.compiler.twin.train_memory import Training
 from jumar.device.npu import Operand, Task
 from jumar.device.npu.allocator import GIB, MIB, DeviceMemoryError
 from jumar.device.npu.chip import find_chip

@@ -6,7 +6,7 @@ import pytest
 
 from jumar.base import TensorType, f16, f32
 from jumar.compiler import Precision, TwinOptions, forecast
-from jumar.compiler.forecast import resident
+from jumar.compiler.twin.forecast import resident
 from jumar.device.npu import CORES, find_chip
 from jumar.ir import Graph, constant, param
 from jumar.operators import Conv, MatMul, Relu, Softmax

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from jumar.base import Array, DType
-from jumar.compiler.device_findings import Candidate, NodeNumerics, blame, worst_error
-from jumar.compiler.device_runs import SideBySide, computes, output_numerics
-from jumar.compiler.device_values import is_narrow, types_of
 from jumar.compiler.passes.precision import node_name
+from jumar.compiler.twin.findings import Candidate, NodeNumerics, blame, worst_error
+from jumar.compiler.twin.runs import SideBySide, computes, output_numerics
+from jumar.compiler.twin.values import is_narrow, types_of
 from jumar.device.npu import Arithmetic, Chip, limits
 from jumar.ir import Constant, Node
 from jumar.operators import Cast, Conv, Exp, LayerNorm, MatMul, ReduceMean, ReduceSum, RmsNorm, Softmax, Square

@@ -11,8 +11,8 @@ from tests.tools.helpers import small_network
 
 from jumar.base import TensorType, f32, i8, i32, i64
 from jumar.compiler import Advice, TwinOptions, advise, forecast
-from jumar.compiler.advice import PER_SAMPLE
 from jumar.compiler.passes.switches import Switches
+from jumar.compiler.twin.advice import PER_SAMPLE
 from jumar.device.npu import Chip, find_chip
 from jumar.frontend import load
 from jumar.ir import Graph, Node, constant, param

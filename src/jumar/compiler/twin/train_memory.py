@@ -2,7 +2,7 @@
 
 In: a forward graph (an ONNX model, a captured cell) and a `Training`.  Out: the `Trace` of forward and backward, with blocks that are computed again where
 that is asked, and the bytes that stand all the time: weights, gradients, optimiser state, copies, each divided as the devices divide them.
-compiler/device_memory.py plans the one and adds the other.
+compiler/twin/memory.py plans the one and adds the other.
 
 The backward half is compiler/autodiff.py's. Operators that are one kernel backwards on the device, too, are one work here: softmax reads its result,
 layer normalization its input, gelu its input.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from jumar.base import CompileError, TensorType, nearest
 from jumar.compiler.autodiff import Custom, gradients
-from jumar.compiler.memory_trace import Trace, Traced, Work, by_levels, for_memory, live_nbytes, spans, trace_of
+from jumar.compiler.twin.memory_trace import Trace, Traced, Work, by_levels, for_memory, live_nbytes, spans, trace_of
 from jumar.ir import Constant, Graph, Node, param, rebuild, same_node
 from jumar.operators import (
     Conv,

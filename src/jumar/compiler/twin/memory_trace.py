@@ -1,6 +1,6 @@
 """`Trace`: a graph as far as memory is concerned: which work makes and reads which value, and how many bytes each has.
 
-In: a Graph, or the launches of a device (compiler/device_memory.py), or both halves of a training step (compiler/train_memory.py).  Out: lives for
+In: a Graph, or the launches of a device (compiler/twin/memory.py), or both halves of a training step (compiler/twin/train_memory.py).  Out: lives for
 compiler/plan.py, the same works in an order that keeps fewer bytes alive, and bounds that no plan and no order can beat.
 
 A view makes no value: a reshape, one result of several, a broadcast that only elementwise operators read, a transpose that only a product reads. Nor does

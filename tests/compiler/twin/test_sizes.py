@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jumar.base import TensorType, f32
-from jumar.compiler.sizes import batch_of, with_batch, with_length
+from jumar.compiler.twin.sizes import batch_of, with_batch, with_length
 from jumar.ir import Graph, Node, constant, interpret, param
 from jumar.operators import Add, Broadcast, Concat, Conv, MatMul, ReduceMean, Relu, Reshape, Softmax, Transpose
 

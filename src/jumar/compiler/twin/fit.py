@@ -14,10 +14,19 @@ import numpy as np
 
 from jumar.base import Array, StackError
 from jumar.compiler.autodiff import Custom
-from jumar.compiler.device_memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
-from jumar.compiler.memory_trace import Trace, spans, trace_of
-from jumar.compiler.sizes import batch_of, with_batch
-from jumar.compiler.train_memory import FORWARD_AGAIN, BothHalves, Training, both_halves, in_order, standing, traffic_again, training_trace
+from jumar.compiler.twin.memory import HCCL_BUFFER_NBYTES, DeviceMemory, device_memory, reserve, training_memory
+from jumar.compiler.twin.memory_trace import Trace, spans, trace_of
+from jumar.compiler.twin.sizes import batch_of, with_batch
+from jumar.compiler.twin.train_memory import (
+    FORWARD_AGAIN,
+    BothHalves,
+    Training,
+    both_halves,
+    in_order,
+    standing,
+    traffic_again,
+    training_trace,
+)
 from jumar.device.npu import Chip, size_text
 from jumar.ir import Constant, Graph, Node, Op, Param, apply, param
 from jumar.operators import Broadcast, Reshape

@@ -1,6 +1,6 @@
 """What is found when a chip's arithmetic is executed: plain data, for reports and JSON.
 
-In: made by device_numerics.py.  Out: `Findings`, read by the tools.
+In: made by numerics.py.  Out: `Findings`, read by the tools.
 """
 
 from __future__ import annotations

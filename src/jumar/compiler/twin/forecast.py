@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jumar.base import during
-from jumar.compiler.device_memory import DeviceMemory, device_memory
 from jumar.compiler.passes.formats import Formats, assign_formats
 from jumar.compiler.passes.fuse_npu import Fusion, fuse_npu
 from jumar.compiler.passes.precision import CastFact, Precision, set_precision
@@ -20,7 +19,8 @@ from jumar.compiler.passes.recognize_gradients import RecognizeGradients
 from jumar.compiler.passes.select import Selection, select
 from jumar.compiler.passes.switches import Switches
 from jumar.compiler.stages import device_independent
-from jumar.compiler.tasks import Launch, launches
+from jumar.compiler.twin.memory import DeviceMemory, device_memory
+from jumar.compiler.twin.tasks import Launch, launches
 from jumar.device.npu import Chip, Prediction, Timeline, predict, timeline
 from jumar.ir import Graph
 

@@ -9,7 +9,7 @@ from jumar.base import Loc, TensorType, f16
 from jumar.compiler.passes.formats import assign_formats
 from jumar.compiler.passes.fuse_npu import fuse_npu
 from jumar.compiler.passes.select import select
-from jumar.compiler.tasks import counted, launches
+from jumar.compiler.twin.tasks import counted, launches
 from jumar.device.npu import find_chip
 from jumar.ir import Graph, param
 from jumar.operators import Add, Concat, LayerNorm, MatMul, MaxPool, Relu, Reshape, Slice, Softmax, TopK, Transpose

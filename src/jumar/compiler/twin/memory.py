@@ -1,8 +1,8 @@
 """Memory of a graph on an NPU: what it takes, what makes its peak, what sharing saves, and whether it fits.
 
-In: launches in order of execution (compiler/tasks.py), the graph that they come from, a `Chip`, a mode.  Out: `DeviceMemory`.  In graph mode every value
+In: launches in order of execution (compiler/twin/tasks.py), the graph that they come from, a `Chip`, a mode.  Out: `DeviceMemory`.  In graph mode every value
 has a place beforehand (compiler/plan.py), as GE and MindSpore's graph mode plan it; operator by operator the blocks come from the framework's pool
-(device/npu/allocator.py).  A training step is planned from its forward graph (compiler/train_memory.py); compiler/fit.py looks for what makes it fit.
+(device/npu/allocator.py).  A training step is planned from its forward graph (compiler/twin/train_memory.py); compiler/twin/fit.py looks for what makes it fit.
 
 Each part says what it stands on: `planned` from the graph, `documented` by the vendor, or `estimated`.
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from jumar.base import CompileError, nearest
-from jumar.compiler.memory_trace import Trace, Value, Work, for_memory, live_nbytes, lives_of, peak_nbytes, spans, trace_of
 from jumar.compiler.plan import Plan, plan
-from jumar.compiler.train_memory import BothHalves, Training, both_halves, in_order, standing, training_trace
+from jumar.compiler.twin.memory_trace import Trace, Value, Work, for_memory, live_nbytes, lives_of, peak_nbytes, spans, trace_of
+from jumar.compiler.twin.train_memory import BothHalves, Training, both_halves, in_order, standing, training_trace
 from jumar.device.npu import MIB, Chip, Event, History, Task, events_of, pool_rules, replay, size_text
 from jumar.ir import Constant, Get, Graph, Node
 

@@ -1,6 +1,6 @@
 """The value of a node as a chip computes it, and as fp32 has it.
 
-In: a node, the values of its inputs, and the chip's `Arithmetic`.  Out: arrays; device_numerics.py runs graphs with these two functions.
+In: a node, the values of its inputs, and the chip's `Arithmetic`.  Out: arrays; numerics.py runs graphs with these two functions.
 Rounding happens where a kernel writes: one node is one kernel, which reads what is in memory, computes in fp32 and rounds once.
 """
 

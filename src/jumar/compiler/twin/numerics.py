@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from jumar.base import Array, DeviceError, IRError
-from jumar.compiler.device_findings import Findings, worst_error
-from jumar.compiler.device_remedies import advice, candidates
-from jumar.compiler.device_runs import SideBySide, output_numerics
-from jumar.compiler.device_values import is_narrow, types_of
 from jumar.compiler.passes.precision import Precision, set_precision
+from jumar.compiler.twin.findings import Findings, worst_error
+from jumar.compiler.twin.remedies import advice, candidates
+from jumar.compiler.twin.runs import SideBySide, output_numerics
+from jumar.compiler.twin.values import is_narrow, types_of
 from jumar.device.npu import Chip, arithmetic
 from jumar.ir import Constant, Graph, Node, Param
 from jumar.operators import Cast

@@ -6,8 +6,17 @@ import pytest
 from tests.compiler.graphs import residual_net, transformer
 
 from jumar.base import CompileError, TensorType, i32
-from jumar.compiler.memory_trace import for_memory, needs_of, peak_nbytes, spans
-from jumar.compiler.train_memory import OPTIMIZERS, Training, blocks_of, both_halves, recomputed, standing, traffic_again, training_trace
+from jumar.compiler.twin.memory_trace import for_memory, needs_of, peak_nbytes, spans
+from jumar.compiler.twin.train_memory import (
+    OPTIMIZERS,
+    Training,
+    blocks_of,
+    both_halves,
+    recomputed,
+    standing,
+    traffic_again,
+    training_trace,
+)
 from jumar.ir import Graph, f32t, param
 from jumar.operators import Gather, Gelu, LayerNorm, MatMul, ReduceSum, Relu, Softmax
 

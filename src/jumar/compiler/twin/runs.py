@@ -1,6 +1,6 @@
 """A graph computed twice, side by side: as the model means it, every float in fp32, and as a chip computes it.
 
-In: a graph, inputs, the chip's `Arithmetic`.  Out: what is known of each node and output; device_numerics.py asks for it.
+In: a graph, inputs, the chip's `Arithmetic`.  Out: what is known of each node and output; numerics.py asks for it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from jumar.base import Array, DType, Loc, dtype_of
-from jumar.compiler.device_findings import NodeNumerics, OutputNumerics
-from jumar.compiler.device_values import Written, device_value, exact_value, is_narrow, leaves_range, narrowed, types_of, widened
+from jumar.compiler.twin.findings import NodeNumerics, OutputNumerics
+from jumar.compiler.twin.values import Written, device_value, exact_value, is_narrow, leaves_range, narrowed, types_of, widened
 from jumar.device.npu import Arithmetic, limits
 from jumar.ir import Constant, Get, Graph, Node, Param
 from jumar.operators import Add, Cast, MatMul

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.compiler.memory_trace import (
+from jumar.compiler.plan import plan
+from jumar.compiler.twin.memory_trace import (
     Trace,
     Value,
     Work,
@@ -23,7 +24,6 @@ from jumar.compiler.memory_trace import (
     spans,
     trace_of,
 )
-from jumar.compiler.plan import plan
 from jumar.ir import Graph, constant, f32t, param
 from jumar.operators import Broadcast, MatMul, ReduceSum, Relu, Reshape, Softmax, Transpose, add, mul, sub
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jumar.base import DTYPES, OpError, TensorType
-from jumar.compiler.forecast import Forecast, TwinOptions, forecast
 from jumar.compiler.passes.formats import Conversion
 from jumar.compiler.passes.precision import FORCE_FP16, FORCE_FP32, MIX_BF16, ORIGIN, TO_BF16, Precision
 from jumar.compiler.passes.select import Choice
-from jumar.compiler.sizes import batch_of, label_of, with_batch, with_length
 from jumar.compiler.stages import device_independent
-from jumar.compiler.tasks import Launch
-from jumar.compiler.variants import (
+from jumar.compiler.twin.forecast import Forecast, TwinOptions, forecast
+from jumar.compiler.twin.sizes import batch_of, label_of, with_batch, with_length
+from jumar.compiler.twin.tasks import Launch
+from jumar.compiler.twin.variants import (
     cast_around,
     narrow_integers,
     padded,
