@@ -51,7 +51,7 @@ def test_types_of_absent_tensors_may_be_left_out() -> None:
         ({"in_shapes": "[[8"}, "in_shapes must be JSON, got"),
         ({"in_shapes": "[8]"}, "in_shapes must be a list of shapes, got [8]"),
         ({"in_dtypes": '["fp13", "fp32"]'}, "element type must be one of"),
-        ({"attrs": "[]"}, "attrs must be a JSON object, got []"),
+        ({"attrs": "[1]"}, "attrs must be a JSON object, got [1]"),
         ({"soc": "910Z"}, "got '910Z'"),
     ],
 )

@@ -30,6 +30,8 @@ _DTYPES = {
     "bfloat16": "bf16", "bf16": "bf16", "dt_bf16": "bf16", "double": "f64", "float64": "f64", "fp64": "f64", "int8": "i8", "int16": "i16",
     "int32": "i32", "int64": "i64", "int4": "i4", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
     "complex64": "c64", "complex128": "c128", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "hifloat8": "f8e5m2", "float8_e8m0": "f8e8m0",
+    "fp8": "f8e4m3fn", "fp8_e4m3": "f8e4m3fn", "fp8_e4m3fn": "f8e4m3fn", "fp8_e5m2": "f8e5m2", "float4_e2m1": "f4e2m1", "fp4_e2m1": "f4e2m1",
+    "uint1": "bool", "qint8": "i8", "quint8": "u8", "dt_int8": "i8", "dt_int32": "i32", "dt_int64": "i64", "dt_bool": "bool", "string": "str",
 }  # fmt: skip
 _ABSENT = frozenset({"", "undef", "undefined", "dt_undefined", "null", "none"})
 
@@ -39,7 +41,7 @@ def read_row(row: Mapping[str, str], loc: Loc | None = None) -> tuple[Task, Chip
     missing = [c for c in NEEDED if row.get(c) is None]
     if missing:
         raise _wrong(f"columns must hold {', '.join(NEEDED)}, got none named {', '.join(missing)}", loc)
-    attrs = _json(row, "attrs", loc) if row.get("attrs") else {}
+    attrs = _json(row, "attrs", loc) or {}
     if not isinstance(attrs, dict):
         raise _wrong(f"attrs must be a JSON object, got {row['attrs'][:60]}", loc)
     kind = row.get("kernel_type") or row["op"]
@@ -50,8 +52,7 @@ def read_row(row: Mapping[str, str], loc: Loc | None = None) -> tuple[Task, Chip
 
 
 def _operands(row: Mapping[str, str], side: str, loc: Loc | None) -> tuple[Operand, ...]:
-    shapes, dtypes = _json(row, f"{side}_shapes", loc), _json(row, f"{side}_dtypes", loc)
-    formats = _json(row, f"{side}_formats", loc) if row.get(f"{side}_formats") else []
+    shapes, dtypes, formats = (_json(row, f"{side}_{what}", loc) or [] for what in ("shapes", "dtypes", "formats"))
     if not isinstance(shapes, list) or not all(isinstance(s, list) and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes):
         raise _wrong(f"{side}_shapes must be a list of shapes, got {row[f'{side}_shapes'][:60]}", loc)
     if not isinstance(dtypes, list) or not isinstance(formats, list):
@@ -76,7 +77,7 @@ def _dtype(name: Any, loc: Loc | None) -> DType | None:
 
 def _json(row: Mapping[str, str], column: str, loc: Loc | None) -> Any:
     try:
-        return json.loads(row.get(column) or "[]")
+        return json.loads(row.get(column) or "null")
     except json.JSONDecodeError as error:
         raise _wrong(f"{column} must be JSON, got {row[column][:60]!r}", loc) from error
 
