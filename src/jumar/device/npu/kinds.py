@@ -42,12 +42,12 @@ class Kind:
 # names by their parts, the first that fits counts: parts, family, ops, stages
 _PARTS: tuple[tuple[str, str, float, int], ...] = (
     ("Foreach", FOREACH, 2, 1),
+    ("MatMul Matmul Gemm GEMM", MATMUL, 0, 1),
     ("Dispatch Combine AllReduce AllGather AllToAll AlltoAll ReduceScatter Hcom hcom", COMMUNICATE, 0, 1),
     ("AttentionScoreGrad AttentionGrad", ATTENTION, 30, 6),
     ("Attention Attn MLA", ATTENTION, 14, 5),
     ("Mla", MATMUL, 0, 1),
     ("Indexer", ATTENTION, 14, 5),
-    ("MatMul Matmul Gemm GEMM", MATMUL, 0, 1),
     ("Conv", CONV, 0, 1),
     ("TopK Sort Unique NMS Suppression", SORT, 1, 3),
     ("Rope Rotary", ROPE, 8, 1),

@@ -452,7 +452,9 @@ def random(task: Task, kind: Kind, chip: Chip) -> Work:
         # a number is 32 bits; a bit of a mask is drawn against a probability
         bits = 8 * 2.7 if "Mask" in kind.name else 32.0
         return Work(kind, "DSA", 1, 1, 0.0, written, written, items=largest_size(task.outputs) * bits, stages=1.0)
-    return replace(elementwise(task, kind, chip), stages=2.0)
+    plain = elementwise(task, kind, chip)
+    drawn = 8.0 if "Mask" in kind.name else 1.0  # a byte of a mask is eight draws
+    return replace(plain, stages=2.0, scalar_cycles=0.0, vector_cycles=plain.vector_cycles * drawn)
 
 
 def communicate(task: Task, kind: Kind, chip: Chip) -> Work:
