@@ -7,24 +7,20 @@ Nothing runs on an NPU: the model's values are computed on this CPU, the times a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jumar.base import ToolError
 from jumar.compiler import (
     BATCH_COMMAND,
     Advice,
     Alternative,
-    DeviceMemory,
     Forecast,
     Training,
     TwinOptions,
-    Verdict,
     advise,
     batch_of,
     conversion_launches,
-    fit,
     forecast,
 )
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Chip, Prediction, Task
@@ -39,23 +35,21 @@ from jumar.tools.enable.twin_facts import (
     Ceiling,
     ChipFigure,
     ConversionFact,
-    DeviceMemoryFact,
     Estimate,
     KernelFact,
     MappedFact,
     MissedRule,
-    PartFact,
     RuleFact,
     TwinFact,
     UnitFact,
 )
-from jumar.tools.enable.units import nbytes_text, plural
+from jumar.tools.enable.twin_memory import STANDING, memory_fact, training_fact
+from jumar.tools.enable.units import plural
 
 UNITS = {  # as the report calls them
     VECTOR: "vector", MIX_CUBE: "cube + vector", MIX_VECTOR: "cube + vector", AI_CPU: "AI CPU", DVPP: "DVPP", HOST: "host", COMMUNICATION: "communication",
 }  # fmt: skip
 SHOWN_MISSED = 20
-STANDING = ("weights", "weights and state")  # what every piece of a model keeps on the device
 MODES = {  # how the timeline's modes are said
     "sunk": "sunk: the graph is launched once and runs by itself",
     "stepwise": "stepwise: a graph, launched kernel by kernel",
@@ -82,7 +76,7 @@ def look(
     """The model on one chip: its pieces one after the other.   batch_command: how another `{batch}` is asked for."""
     found = tuple(forecast(g, chip, request.options) for g in graphs)
     fact = tell(found, _advice(found, batch_command) if request.advice else ())
-    return (replace(fact, training=training_memory(found, request.training)) if request.training else fact), found
+    return (replace(fact, training=training_fact(found, request.training)) if request.training else fact), found
 
 
 def batch_command(inputs: Sequence[Port]) -> str:
@@ -140,7 +134,7 @@ def tell(found: Sequence[Forecast], advice: tuple[AdviceFact, ...] = ()) -> Twin
         bars=bars,
         bottlenecks=tuple((name, us) for name, us in bottlenecks.most_common() if us),
         ceilings=_ceilings(chip, found),
-        memory=_memory(found),
+        memory=memory_fact(found),
         advice=advice,
         warnings=_warnings(found),
         wide=tuple(Counter(k.evidence for k in kernels if k.evidence != "calibrated").most_common()),
@@ -338,50 +332,6 @@ def _missed(found: Sequence[Forecast]) -> tuple[MissedRule, ...]:
         for (a, b, *_), rows in merged.items()
     ]
     return tuple(sorted(together, key=lambda m: -m.nbytes)[:SHOWN_MISSED])
-
-
-def _memory(found: Sequence[Forecast]) -> DeviceMemoryFact:
-    """Weights of all pieces stand together; of the rest the piece that needs most counts, since they run one after the other."""
-    largest = max(found, key=lambda f: f.memory.needed_nbytes)
-    # only graph mode has a plan whose size at other batches is known, and nothing is in proportion to a batch of none
-    planned = largest.memory.history is None and batch_of(largest.captured) > 0
-    verdict = fit(largest.captured, largest.chip, framework=largest.options.framework, memory=largest.memory) if planned else None
-    standing = Counter[str]()
-    for f in found:
-        standing.update({p.name: p.nbytes for p in f.memory.parts if p.name in STANDING})
-    own = {p.name: p.nbytes for p in largest.memory.parts} | dict(standing)
-    return _device_memory(largest.memory, own, verdict, all(f.memory.fits for f in found))
-
-
-def training_memory(found: Sequence[Forecast], training: Training) -> DeviceMemoryFact:
-    """Memory of a training step of the model, its float constants being what is trained."""
-    largest = max(found, key=lambda f: f.memory.needed_nbytes)
-    if batch_of(largest.captured) < 1:
-        raise ToolError(
-            "--train: the model must have a batch of at least 1, got 0",
-            hint="--dim NAME=NUMBER, or --input NAME=SHAPE",
-            code="twin-options",
-        )
-    verdict = fit(largest.captured, largest.chip, training)
-    return _device_memory(verdict.memory, {p.name: p.nbytes for p in verdict.memory.parts}, verdict, verdict.fits)
-
-
-def _device_memory(memory: DeviceMemory, own: Mapping[str, int], verdict: Verdict | None, fits: bool) -> DeviceMemoryFact:
-    """own: bytes of each part."""
-    peak = sum(own.values())
-    reserved = tuple(PartFact(f"not usable: {p.name}", p.nbytes) for p in memory.reserved)
-    fits = fits and peak <= memory.usable_nbytes
-    said = f"{'fits' if fits else 'does not fit'}: {nbytes_text(peak)} of {nbytes_text(memory.usable_nbytes)} usable"
-    ways = verdict.ways if verdict else ()
-    remedies = tuple(
-        f"{w.what}: batch {w.batch}, {nbytes_text(w.needed_nbytes)}; {w.cost}{f'; {w.command}' if w.command else ''}" for w in ways
-    )
-    return DeviceMemoryFact(
-        fits, said, peak, memory.capacity_nbytes, memory.usable_nbytes, (*(PartFact(name, n) for name, n in own.items() if n), *reserved),
-        memory.unshared_nbytes, memory.arena_nbytes, memory.bound_nbytes, memory.live_nbytes,
-        tuple(PartFact(f"{h.label}{f'  {h.place}' if h.place else ''}", h.nbytes) for h in memory.at_peak), verdict.largest_batch if verdict else 0,
-        remedies, (*memory.notes, *(verdict.notes if verdict else ())),
-    )  # fmt: skip
 
 
 def _warnings(found: Sequence[Forecast]) -> tuple[str, ...]:

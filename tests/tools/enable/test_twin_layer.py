@@ -1,0 +1,69 @@
+"""The layer `twin` as the command runs it: several chips, strictly, without compiling, beside the CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.tools.helpers import jumar, small_network
+
+from jumar.base import CompileError, TensorType, f32
+from jumar.compiler import TwinOptions
+from jumar.device.npu import find_chip
+from jumar.ir import Graph, param
+from jumar.operators import Add, Relu
+from jumar.tools.enable.console import Teller
+from jumar.tools.enable.facts import Environment, ModelFact, Report
+from jumar.tools.enable.twin import TwinRequest
+from jumar.tools.enable.twin_facts import BANNER
+from jumar.tools.enable.twin_layer import Subject, twin_layer
+
+CHIP = find_chip("Ascend910B4")
+
+
+def test_with_strict_a_model_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    x = param("x", TensorType((1 << 14, 1 << 20), f32))
+    wide = Subject([Graph("wide", (x,), (Add()(Relu()(x), x),))], None, "--dim batch={batch}")
+    report = Report("wide", Environment("", "", 1, 1, "", 1, 1, 1, 1, "", "", {}, ""), ModelFact("", 1, "", {}, (), 1, 1, (), (), ()))
+    with pytest.raises(CompileError, match="must fit, got does not fit") as caught:
+        twin_layer(report, wide, TwinRequest((CHIP,), TwinOptions(strict=True)), tmp_path, tmp_path, Teller(quiet=True))
+    assert caught.value.code == "npu-memory"
+    assert "it fits with" in caught.value.hint
+
+
+def test_one_of_several_chips_that_cannot_is_said_and_the_others_are_told(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    options = ("--twin-only", "--json", "--precision", "must_keep_origin_dtype")
+    done = jumar("enable", "small.onnx", "--soc", "310P3", "--compare", "910B4", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [t["soc"] for t in document["twins"]] == ["Ascend910B4"]
+    assert any(w.startswith("Ascend310P3: no forecast: ") for w in document["warnings"])
+    alone = jumar("enable", "small.onnx", "--soc", "310P3", *options, cwd=tmp_path)
+    assert alone.returncode == 2
+    assert "force_fp16" in json.loads(alone.stdout)["error"]["hint"]
+
+
+def test_the_command_forecasts_without_compiling(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    done = jumar("enable", "small.onnx", "--soc", "910B4", "--compare", "310P3", "--twin-only", "--json", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [t["soc"] for t in document["twins"]] == ["Ascend910B4", "Ascend310P3"]
+    assert document["speed"] is None
+    assert document["twins"][0]["advice"][0]["gain_percent"] > 0
+    assert BANNER in done.stderr
+    assert BANNER in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "out" / "model.jmr").exists()
+
+
+def test_the_command_shows_the_npu_beside_the_cpu(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    done = jumar("enable", "small.onnx", "--soc", "910B4", "--runs", "3", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "One run on Ascend910B4" in page
+    assert "The same model on this CPU" in page
+    assert (tmp_path / "out" / "model.jmr").exists()
+    assert "latency" in done.stdout
