@@ -213,6 +213,10 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
     images = shape[0] if len(shape) == 5 and not any(is_fractal(o) for o in (*task.inputs[:1], *task.outputs[:1])) else 0
     filters = any(_is_filter_layout(o) for o in (*task.inputs[:1], *task.outputs[:1]))
     matrix = any(is_fractal(o) for o in (*task.inputs[:1], *task.outputs[:1]))
+    plain = next(
+        (o.shape for o in (*task.inputs[:1], *task.outputs[:1]) if o.format in ("NCHW", "NCDHW", "ND", "") and len(o.shape) >= 4), ()
+    )
+    planes = 0 if matrix or not plain else plain[0] * plain[1]
     cores = vector_cores(chip)
     blocks = deal(images, cores)[0] if images >= 16 else min(cores, max(1, size // 8192))
     return Work(
@@ -225,7 +229,9 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
         read + written,
         loops=tiles_of(read + written, blocks, chip, 2),
         # filters are turned in four axes, maps in two; a matrix goes into blocks of whole rows, which the move itself lays out
-        shuffled=size / blocks * (10.0 if filters else 0.25 if matrix else 1.0),
+        shuffled=size / blocks * (4.0 if filters else 0.25 if matrix else 1.0),
+        # the plane of each channel is a run of its own, with a turn of a loop around it
+        scalar_cycles=planes / blocks * (20.0 if filters else 36.0),
         stages=3.0,
     )
 
