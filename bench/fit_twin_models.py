@@ -34,7 +34,7 @@ from jumar.device.npu.work import work
 
 CONSTANTS = Path(__file__).resolve().parents[1] / "src" / "jumar" / "device" / "npu" / "constants.toml"
 FACTORS = ("launch", "memory", "cube", "vector")
-SCALED = {"fixed": "launch", "memory_rate": "memory", "l2_rate": "memory", "cube_us": "cube", "vector_us": "vector"}
+SCALED = {"fixed": "launch", "memory_rate": "memory", "l2_rate": "memory", "cube_us": "cube", "function_us": "vector"}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Work:
     vector_cycles, cube_cycles, scalar_cycles, shuffled, packets, rows, items, sorted: of the busiest core.  scalar_cycles: for what the vector unit
     has no instruction for; shuffled: elements that change place inside a register; packets: runs of bytes moved on their own; rows: rows that are
     reduced or laid out one by one; items: addresses that a scalar unit computes one by one; sorted: elements that are sorted.
+    function_cycles: the part of vector_cycles in kinds that are made of exponentials, divisions and roots.
     flat: the operands are long vectors, as parameters and their gradients are, which no kernel just before has touched.
     stages: parts of the kernel that wait for each other; flops: operations on the pipe that counts.
     """
@@ -47,6 +48,7 @@ class Work:
     tiles: float = 0.0
     ragged: float = 0.0
     scalar_cycles: float = 0.0
+    function_cycles: float = 0.0
     flat: float = 0.0
     flops: float = 0.0
 

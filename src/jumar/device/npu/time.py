@@ -55,7 +55,8 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
         "footprint": w.footprint,
         "resident": resident_nbytes,
         "loops": w.loops,
-        "vector_us": w.vector_cycles / chip.vector_clock_hz * 1e6 * generation.vector,
+        "vector_us": (w.vector_cycles - w.function_cycles) / chip.vector_clock_hz * 1e6,
+        "function_us": w.function_cycles / chip.vector_clock_hz * 1e6 * generation.vector,
         "cube_us": w.cube_cycles / chip.clock_hz * 1e6 * generation.cube,
         "shuffle_us": w.shuffled / clock * 1e6,
         "sorted_us": w.sorted / clock * 1e6,
@@ -107,7 +108,7 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     mte3 = np.maximum(f["written"] / near * c["write_weight"] + 0.5 * packets, to_memory)
     memory_us = from_memory + to_memory
     vector = (
-        f["vector_us"] * c["vector_cycles"]
+        (f["vector_us"] + f["function_us"]) * c["vector_cycles"]
         + f["shuffle_us"] * c["shuffle_cycles"]
         + f["sorted_us"] * c["sort_cycles"]
         + f["rows"] * c["row_us"]
@@ -174,7 +175,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Generation:
-    """How an architecture differs from the one that was measured.   Factors: launch and waits (times), rates of memory and L2, cycles of cube and vector."""
+    """How an architecture differs from the one that was measured.   Factors: launch and waits (times), rates of memory and L2, cycles of the cube, and of
+    the vector unit in exponentials, divisions and roots."""
 
     launch: float = 1.0
     memory: float = 1.0

@@ -35,6 +35,8 @@ def work(task: Task, chip: Chip) -> Work:
         return replace(found, core=core)
     if kind.family in _FLAT and _is_flat(task):
         found = replace(found, flat=1.0)
+    if _is_function(kind):
+        found = replace(found, function_cycles=found.vector_cycles)
     if task.fused:
         found = _with_fused(found, task, chip)
     if core and found.core == VECTOR and core == MIX_VECTOR:
@@ -105,12 +107,26 @@ def _with_fused(found: Work, task: Task, chip: Chip) -> Work:
     """Kinds that were fused in work on what is already in the buffer: instructions, no bytes of their own."""
     size = max(1, largest_size(task.outputs))
     on_cube = found.core in (CUBE, MIX_CUBE)
-    ops = sum(kind.ops for kind in map(kind_of, task.fused) if not (on_cube and kind.name in _FREE))
+    more = [kind for kind in map(kind_of, task.fused) if not (on_cube and kind.name in _FREE)]
+    ops, functions = sum(kind.ops for kind in more), sum(kind.ops for kind in more if _is_function(kind))
     if not ops:
         return found
     lane = lane_nbytes(task.outputs)
     per_core = found.blocks * (2 if on_cube and chip.split else 1)
-    return replace(found, vector_cycles=found.vector_cycles + cycles_of(size / per_core, ops, lane, chip), flops=found.flops + ops * size)
+    return replace(
+        found, vector_cycles=found.vector_cycles + cycles_of(size / per_core, ops, lane, chip), flops=found.flops + ops * size,
+        function_cycles=found.function_cycles + cycles_of(size / per_core, functions, lane, chip),
+    )  # fmt: skip
+
+
+def _is_function(kind: Kind) -> bool:
+    """Whether a kind is made of exponentials, divisions and roots, which older vector units compute slowly."""
+    return kind.family in (kinds.SOFTMAX, kinds.GLU) or (
+        kind.family == kinds.ELEMENTWISE and kind.ops >= 5 and not kind.name.startswith(_PLAIN)
+    )
+
+
+_PLAIN = ("Ascend", "Fake", "Hard", "Quantize")  # many instructions, but sums, products and limits
 
 
 _FLAT = frozenset({kinds.ELEMENTWISE, kinds.FOREACH, kinds.OPTIMISER, kinds.REDUCE, kinds.FILL})
