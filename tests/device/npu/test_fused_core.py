@@ -59,3 +59,18 @@ def test_codes_are_converted_on_the_way_out_of_the_cube() -> None:
         for fused in ((), ("AscendDequant", "Relu", "AscendQuant"), ("AscendDequant", "Add", "AscendQuant"))
     )
     assert plain == quantised < added
+
+
+def test_functions_are_slower_than_sums_on_older_vector_units() -> None:
+    x = Operand((1 << 20,), f16)
+    gelu, hard, norm = (work(Task(kind, (x,), (x,)), CHIP) for kind in ("Gelu", "HardSwish", "BNTrainingUpdate"))
+    assert gelu.function_cycles == gelu.vector_cycles > 0
+    assert hard.function_cycles == norm.function_cycles == 0
+    times = [predict(Task("Gelu", (x,), (x,)), find_chip(chip)).pipes["vector"] for chip in ("310P3", "910B4")]
+    assert times[0] / times[1] > 5  # eight units against forty, and 2.8 times the cycles
+
+
+def test_a_fused_function_counts_as_one() -> None:
+    x, w = Operand((64, 64, 16, 16), f16, NZ), Operand((64, 64, 16, 16), f16, NZ)
+    plain, added, activated = (work(Task("MatMulV2", (x, w), (x,), fused=f), CHIP) for f in ((), ("Add",), ("Add", "Gelu")))
+    assert plain.function_cycles == added.function_cycles == 0 < activated.function_cycles < activated.vector_cycles
