@@ -83,6 +83,20 @@ def test_what_was_measured_is_not_read(tmp_path: Path) -> None:
     assert set(next(read_table(table))[1]) == set(ROW)
 
 
+def test_an_element_type_that_the_chip_lacks_is_refused() -> None:
+    with pytest.raises(DeviceError, match="got bf16, which it lacks"):
+        read_row(ROW | {"soc": "310P3", "in_dtypes": '["bf16", "bf16"]'})
+
+
+def test_a_place_that_cannot_be_written_is_an_error_and_what_stands_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ops = write(tmp_path / "ops.csv", ROW)
+    assert main([str(ops), "--out", str(tmp_path / "nowhere" / "pred.csv")]) == 2
+    assert "must be a file that can be written" in capsys.readouterr().err
+    assert main([str(ops), "--out", str(tmp_path / "pred.csv")]) == 0
+    assert "calibrated" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ops.csv", "pred.csv"]
+
+
 def test_the_face_keeps_its_function() -> None:
     from jumar.device.npu import find_chip, predict
 

@@ -12,12 +12,13 @@ import gzip
 import io
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jumar.base import DTYPES, DeviceError, DType, Loc, StackError
+from jumar.base import DTYPES, DeviceError, DType, Loc, StackError, bf16
 from jumar.device.npu.chip import Chip, find_chip
 from jumar.device.npu.task import Operand, Task
 from jumar.device.npu.time import predict
@@ -47,8 +48,11 @@ def read_row(row: Mapping[str, str], loc: Loc | None = None) -> tuple[Task, Chip
     kind = row.get("kernel_type") or row["op"]
     if not kind:
         raise _wrong("op must name an operator, got an empty field", loc)
+    chip = find_chip(row["soc"])
     task = Task(kind, _operands(row, "in", loc), _operands(row, "out", loc), attrs={**attrs, "op": row["op"]})
-    return task, find_chip(row["soc"])
+    if bf16.name not in chip.dtypes and any(o.dtype == bf16 for o in (*task.inputs, *task.outputs)):
+        raise _wrong(f"element types must be ones of {chip.name}, got bf16, which it lacks", loc)
+    return task, chip
 
 
 def _operands(row: Mapping[str, str], side: str, loc: Loc | None) -> tuple[Operand, ...]:
@@ -109,26 +113,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("ops", type=Path, help="CSV table of kernels, plain or .gz")
     parser.add_argument("--out", type=Path, required=True, help="CSV table to write: row_id, pred_us, low_us, high_us, bottleneck")
     options = parser.parse_args(arguments)
-    failed = 0
     try:
         rows = list(read_table(options.ops))
+        failed, evidence = _write(rows, options.ops, options.out)
     except StackError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("row_id", "pred_us", "low_us", "high_us", "bottleneck"))
-        for line, row in rows:
-            try:
-                task, chip = read_row(row, Loc(str(options.ops), line))
-                p = predict(task, chip)
-            except StackError as error:
-                failed += 1
-                sys.stderr.write(f"{error}\n")
-                continue
-            writer.writerow((row.get("row_id") or line, f"{p.time_us:.4f}", f"{p.low_us:.4f}", f"{p.high_us:.4f}", p.bottleneck))
     sys.stderr.write(f"{len(rows) - failed} kernels predicted, {failed} refused\n")
+    for why, count in evidence.most_common():
+        sys.stderr.write(f"  {count:6}  {why}\n")
     return 1 if failed else 0
+
+
+def _write(rows: Sequence[tuple[int, dict[str, str]]], source: Path, out: Path) -> tuple[int, Counter[str]]:
+    """Writes the predictions, all or none.   How many rows were refused, and what the others stand on."""
+    failed, evidence = 0, Counter[str]()
+    part = out.with_name(f".{out.name}.part")
+    try:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(("row_id", "pred_us", "low_us", "high_us", "bottleneck"))
+            for line, row in rows:
+                try:
+                    task, chip = read_row(row, Loc(str(source), line))
+                    p = predict(task, chip)
+                except StackError as error:
+                    failed += 1
+                    sys.stderr.write(f"{error}\n")
+                    continue
+                evidence[p.evidence] += 1
+                writer.writerow((row.get("row_id") or line, f"{p.time_us:.4f}", f"{p.low_us:.4f}", f"{p.high_us:.4f}", p.bottleneck))
+        part.replace(out)
+    except OSError as error:
+        raise _wrong(f"--out must be a file that can be written, got {out}: {error.strerror}", None) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return failed, evidence
 
 
 class _CallableModule(ModuleType):
