@@ -261,6 +261,10 @@ class Model:
         """The graphs that the model is traced into, before any pass: one for a plain network, more where values decide how to go on.
 
         Give inputs, or dims (then what depends on values ends in an error that says where)."""
+        return self.traced(*args, dims=dims, **named)[0]
+
+    def traced(self, *args: Any, dims: Mapping[str, int] | None = None, **named: Any) -> tuple[list[Graph], tuple[str, ...]]:
+        """The graphs as `graphs` gives them, and what runs on the host between them: loops, operators whose sizes values decide."""
         if args or named:
             names, trees = self._trees(bind(self.name, self.inputs, args, named))
             frame: list[Any] = []
@@ -373,8 +377,8 @@ def _plan(stages: Sequence[Stage], frame: Sequence[Any] | None = None) -> Plan:
                     pieces.append(Piece(graph, program, compiled, received=received))
                 case Segment(graph=graph):
                     pieces.append(Piece(graph, received=received))
-                case HostCall(function=function):
-                    pieces.append(Piece(host=str(getattr(function, "op", "a loop"))))
+                case HostCall():
+                    pieces.append(Piece(host=step.name))
     return Plan(tuple(pieces), bool(stages) and isinstance(stages[-1].end, Finish))
 
 

@@ -114,6 +114,11 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # `jumar ops | head`
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:  # whoever reads the document must not get an empty one; the traceback follows on stderr
+        if as_json:
+            document = {"type": type(error).__name__, "what": f"{error}: this is our bug", "code": "our-bug"}
+            click.echo(json.dumps({"error": document}, indent=1))
+        raise
     sys.exit(code if isinstance(code, int) else 0)
 
 

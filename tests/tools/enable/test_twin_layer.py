@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx.parser
 import pytest
 from tests.tools.helpers import jumar, small_network
 
@@ -67,3 +68,46 @@ def test_the_command_shows_the_npu_beside_the_cpu(tmp_path: Path) -> None:
     assert "The same model on this CPU" in page
     assert (tmp_path / "out" / "model.jmr").exists()
     assert "latency" in done.stdout
+
+
+VALUES_DECIDE = {
+    "nonzero": "g (float[8, 8] x) => (int64[2, k] y) { y = NonZero(x) }",
+    "loop": """g (int64 n, float[4, 4] x) => (float[4, 4] y) {
+        c = Constant<value: tensor = bool {1}> ()
+        y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4, 4] a) => (bool co, float[4, 4] r) { co = Identity(ci) r = Exp(a) }>
+    }""",
+}
+
+
+@pytest.mark.parametrize("name", VALUES_DECIDE)
+@pytest.mark.parametrize("only", [("--twin-only",), ("--runs", "1", "--no-numerics")])
+def test_what_values_decide_is_said_to_be_left_out(name: str, only: tuple[str, ...], tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 16]> {VALUES_DECIDE[name]}')
+    onnx.save(model, str(tmp_path / "m.onnx"))
+    done = jumar("enable", "m.onnx", "--soc", "910B4", *only, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert any("not in the forecast" in w and name in w.replace("non_zero", "nonzero") for w in json.loads(done.stdout)["warnings"])
+
+
+def test_an_operator_without_a_mapping_is_not_called_no_work(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 19]> g (float8e4m3fn[8, 8] x) => (float[8, 8] y) { y = Cast<to = 1>(x) }'
+    onnx.save(onnx.parser.parse_model(text), str(tmp_path / "m.onnx"))
+    done = jumar("enable", "m.onnx", "--soc", "910B4", "--twin-only", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no kernel runs on the device: the twin knows none for cast" in done.stdout
+    assert "1 operator, without a mapping on this chip" in done.stdout
+
+
+MODES_AND_SWITCHES = (
+    "allow_mix_precision,keep=relu", "allow_mix_precision_bf16", "O1,bf16", "O2,keep_batchnorm_fp32=off", "O3", "force_fp32,hf32=on",
+    "must_keep_origin_dtype,hf32=on", "force_fp32,saturate,deterministic",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", MODES_AND_SWITCHES)
+def test_advice_contradicts_no_precision_that_was_asked_for(precision: str, tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    (tmp_path / "mix.json").write_text('{"black-list": {"to-remove": ["Exp"], "to-add": ["Gelu"]}, "white-list": {"to-add": ["Softmax"]}}')
+    lists = ("--mixlist", "mix.json") if "mix" in precision else ()
+    done = jumar("enable", "small.onnx", "--soc", "910B4", "--twin-only", "--precision", precision, *lists, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -102,6 +102,7 @@ class Precision:
         said += ["bf16"] if self.bf16 else []
         said += [] if self.keep_batchnorm_fp32 else ["keep_batchnorm_fp32=off"]
         said += [] if self.infnan is None else ["infnan" if self.infnan else "saturate"]
+        said += [f"{name}={value}" for name in ("keep", "input_fp16") for value in sorted(getattr(self, name))]
         return ",".join(said)
 
 

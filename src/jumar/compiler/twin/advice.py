@@ -209,11 +209,12 @@ def _memory(found: Forecast, command: str) -> Iterator[Idea]:
 def _precision(found: Forecast) -> Iterator[Idea]:
     """fp16 where the model keeps fp32, and HF32 for products that stay in fp32."""
     options, precision = found.options, found.options.precision
-    narrow = replace(precision, mode=FORCE_FP16, hf32=None)
+    # what belongs to the mode that was asked for must not go along: lists, levels, HF32
+    narrow = Precision(FORCE_FP16, None, precision.deterministic, precision.infnan, keep=precision.keep, input_fp16=precision.input_fp16)
     if precision.canonical in (FORCE_FP32, ORIGIN):
         why = "the cube multiplies fp16 several times as fast as fp32, and half the bytes are moved; look at --numerics first"
         for changed in (narrow, replace(narrow, mode="allow_mix_precision")):
-            command = f"--precision {changed.mode}"
+            command = f"--precision {changed}"
             yield Idea("precision", f"fp16 products: {changed.mode}", why, command, found.captured, replace(options, precision=changed))
         if "hf32" in found.chip.cube_macs and precision.hf32 is not True:
             changed = replace(precision, hf32=True)
@@ -222,7 +223,7 @@ def _precision(found: Forecast) -> Iterator[Idea]:
     elif precision.canonical not in (FORCE_FP16, MIX_BF16, TO_BF16):
         why = "operators that mixed precision keeps in fp32 move twice the bytes, and casts stand around them; look at --numerics first"
         title = f"fp16 everywhere: {FORCE_FP16}"
-        yield Idea("precision", title, why, f"--precision {FORCE_FP16}", found.captured, replace(options, precision=narrow))
+        yield Idea("precision", title, why, f"--precision {narrow}", found.captured, replace(options, precision=narrow))
 
 
 def _launching(found: Forecast) -> Iterator[Idea]:

@@ -158,7 +158,8 @@ class Teller:
         e, rate = t.latency, t.throughput
         self.line("twin", f"{t.title} ({t.soc}), {t.precision}, {t.mode.split(':')[0]}")
         if not t.kernels:
-            self.line("", "no kernel runs on the device: every output is an input, a constant, or a view of one")
+            self.line("", f"no kernel runs on the device: {t.idle}")
+            self.warnings(t.warnings)
             return
         self.line(
             "",

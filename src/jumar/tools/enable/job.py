@@ -76,10 +76,10 @@ def enable(options: Options, teller: Teller) -> Report:
 
         if options.twin and options.twin.only:
             with about_sizes(chosen):
-                graphs = model.graphs(chosen.arrays)
+                graphs, hosts = model.traced(chosen.arrays)
                 report = replace(report, warnings=(*options.notes, *model.warnings))
                 teller.warnings(report.warnings)
-                subject = subject_of(graphs, chosen.arrays, model.inputs)
+                subject = replace(subject_of(graphs, chosen.arrays, model.inputs), hosts=hosts)
                 report = twin_layer(report, subject, options.twin, folder, options.out, teller)
             return _end(report, Pieces((), ()), folder, options, teller)
 
@@ -115,7 +115,7 @@ def enable(options: Options, teller: Teller) -> Report:
         teller.speed(report.speed)
 
         if options.twin:
-            subject = Subject([p.graph for p in pieces], [p.inputs for p in pieces], batch_command(model.inputs))
+            subject = Subject([p.graph for p in pieces], [p.inputs for p in pieces], batch_command(model.inputs), built.hosts)
             report = twin_layer(report, subject, options.twin, folder, options.out, teller)
         return _end(report, built, folder, options, teller)
 

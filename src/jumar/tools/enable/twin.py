@@ -341,7 +341,7 @@ def _warnings(found: Sequence[Forecast]) -> tuple[str, ...]:
     for how, words in (
         ("host", "on the host, and the device waits"),
         ("ai cpu", "on the AI CPU"),
-        ("none", "without a mapping on this chip"),
+        ("none", "without a mapping on this chip, which no figure here counts"),
     ):
         names = Counter(title(node.op) for f in found for node, c in f.selection.choices.items() if c.how == how)
         if names:

@@ -287,5 +287,12 @@ class TwinFact:
         return sorted(self.kernels, key=lambda k: -k.time_us)[:count]
 
     @property
+    def idle(self) -> str:
+        """Why no kernel runs, where none does."""
+        if lacking := [m.operator for m in self.mapping if m.how == "none"]:
+            return f"the twin knows none for {', '.join(lacking)}"
+        return "nothing is left but inputs, constants, and views of them"
+
+    @property
     def kernels_us(self) -> float:
         return sum(k.time_us for k in self.kernels)

@@ -24,11 +24,14 @@ from jumar.tools.enable.twin_numerics import chip_numerics
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is forecast.   inputs: arrays of each graph, in the order of its parameters, None where they are not known; command: asks for another `{batch}`."""
+    """What is forecast.   inputs: arrays of each graph, in the order of its parameters, None where they are not known; command: asks for another `{batch}`.
+
+    hosts: what runs in Python between the graphs, which no forecast counts."""
 
     graphs: Sequence[Graph]
     inputs: Sequence[Sequence[Array]] | None
     command: str
+    hosts: tuple[str, ...] = ()
 
 
 def subject_of(graphs: Sequence[Graph], arrays: Mapping[str, Array], ports: Sequence[Port]) -> Subject:
@@ -40,8 +43,13 @@ def subject_of(graphs: Sequence[Graph], arrays: Mapping[str, Array], ports: Sequ
 
 def twin_layer(report: Report, subject: Subject, request: TwinRequest, folder: Path, out: Path, teller: Teller) -> Report:
     """The report with what each of the chips would do.   folder: where to write now; out: where that will be in the end."""
+    if subject.hosts:
+        said = f"not in the forecast, since values decide what is done: {', '.join(subject.hosts)} (between the pieces of the model, here in Python)"
+        report = replace(report, warnings=(*report.warnings, said))
+        teller.warnings((said,))
     if not subject.graphs:
-        return replace(report, warnings=(*report.warnings, "the twin has nothing to say: every output is a constant or an input"))
+        why = "nothing else is left to compute" if subject.hosts else "every output is a constant or an input"
+        return replace(report, warnings=(*report.warnings, f"the twin has nothing to say: {why}"))
     if request.numerics and subject.inputs is None:
         raise ToolError(
             f"enable: --numerics with --twin-only must have a model of one graph, got {len(subject.graphs)} pieces",

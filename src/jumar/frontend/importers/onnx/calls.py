@@ -18,6 +18,7 @@ from jumar.frontend.importers.onnx.plan import (
     Compile,
     Finish,
     Frame,
+    HostCall,
     Interpreted,
     Keeper,
     NeedsValue,
@@ -105,8 +106,9 @@ class Evaluator:
         walk.advance(alone=True)
         return walk.path
 
-    def graphs(self, structure: tuple[Any, ...], frame: Frame | None) -> list[Graph]:
-        """The graphs of a call, traced anew: those of pieces that a cut ended, then the one that gives the outputs, all of them.
+    def graphs(self, structure: tuple[Any, ...], frame: Frame | None) -> tuple[list[Graph], tuple[str, ...]]:
+        """The graphs of a call, traced anew: those of pieces that a cut ended, then the one that gives the outputs, all of them; and what runs on the
+        host between them.
 
         frame: the inputs, flat; None where there are none, and then a cut is an error."""
         from jumar.frontend.importers.onnx.evaluator import begin, evaluate  # noqa: PLC0415  (see trace)
@@ -123,7 +125,8 @@ class Evaluator:
                     loc=trace.loc, hint="give inputs instead of dims", code="values-needed",
                 ) from error  # fmt: skip
             steps = [s.graph for stage in walk.path for s in stage.steps if isinstance(s, Segment) and s.graph is not None]
-            return [*steps, trace.whole(outputs, graph.outputs, [n for v in inputs for n in leaves(v)])]
+            hosts = dict.fromkeys(s.name for stage in walk.path for s in stage.steps if isinstance(s, HostCall))
+            return [*steps, trace.whole(outputs, graph.outputs, [n for v in inputs for n in leaves(v)])], tuple(hosts)
 
     def trace(self, walk: Walk, structure: tuple[Any, ...]) -> Finish:
         """Evaluates the graph on values of that structure, along a walk and beyond its end."""

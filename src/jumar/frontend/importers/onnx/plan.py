@@ -112,10 +112,15 @@ class HostCall:
     function: Callable[..., Tree]
     inputs: Tree
 
+    @property
+    def name(self) -> str:
+        """The operator, or that it is a loop."""
+        return str(getattr(self.function, "op", "a loop"))
+
     def run(self, frame: Frame) -> None:
         at = len(frame)
         frame.append(None)
-        with _values_fit(str(getattr(self.function, "op", "a loop"))):
+        with _values_fit(self.name):
             frame[at] = flatten(self.function(*fill(self.inputs, frame)), frame)
 
 

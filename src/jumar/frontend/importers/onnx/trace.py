@@ -205,8 +205,9 @@ class Trace:
             tensors += [(v, f"{name}.{i}" if isinstance(value, list) else name) for i, v in enumerate(leaves(value))]
         graph, _ = self._graph([self.node(v) for v, _ in tensors])
         params = graph.params
-        if all(isinstance(n.op, Param) for n in self.slots):
-            params = tuple(v.node for v in inputs if isinstance(v, Traced))
+        given = tuple(v.node for v in inputs if isinstance(v, Traced))
+        if all(n in given for n in self.slots):  # what came of a loop or of values lies in a slot, too, and is no input
+            params = given
         labels = tuple(name for _, name in tensors)
         return Graph(self.name, params, graph.outputs, labels if len(set(labels)) == len(labels) else ())
 
