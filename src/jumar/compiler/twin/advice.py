@@ -31,6 +31,7 @@ from jumar.compiler.twin.variants import (
 from jumar.device.npu import AI_CPU, HOST, Chip, Prediction, timeline
 from jumar.ir import Graph, Param
 
+SURE = 0.15
 LEAST_PERCENT = 1.0  # what gains less is not said
 BLOCK = 16  # rows and columns of the cube's smallest tile of fp16
 MOST_SHARED = 0.95  # of the error, even where all kernels are the same: they are of other sizes
@@ -83,6 +84,10 @@ class Advice:
     def percent(self) -> float:
         return 100.0 * self.gain / self.before if self.before else 0.0
 
+    def stands_out(self, sure: float) -> bool:
+        """Whether the gain is so much of its interval's width; one that is as likely a loss is no advice."""
+        return not sure or self.percent >= sure * (self.high_percent - self.low_percent)
+
     def apply(self) -> Forecast:
         """The forecast with the change made."""
         return self.change.forecast()
@@ -102,10 +107,13 @@ class Idea:
     spared: frozenset[str] = frozenset()
 
 
-def advise(found: Forecast, *, least_percent: float = LEAST_PERCENT, batch_command: str = BATCH_COMMAND) -> tuple[Advice, ...]:
-    """What would gain at least so much, the largest gain first.   batch_command: how the user gets another `{batch}`."""
+def advise(
+    found: Forecast, *, least_percent: float = LEAST_PERCENT, sure: float = SURE, batch_command: str = BATCH_COMMAND
+) -> tuple[Advice, ...]:
+    """What would gain at least so much, the largest gain first.   sure: how much of its interval's width a gain must be at least; batch_command: how
+    the user gets another `{batch}`."""
     tried = (_try(found, idea) for idea in _ideas(found, batch_command))
-    said = sorted((a for a in tried if a is not None and a.percent >= least_percent), key=lambda a: -a.percent)
+    said = sorted((a for a in tried if a is not None and a.percent >= least_percent and a.stands_out(sure)), key=lambda a: -a.percent)
     best: dict[str, Advice] = {}
     for a in said:  # of two ways to the same (two batches, two precisions) the better one
         best.setdefault(a.kind, a)
