@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jumar.compiler.passes.alternatives import Alternative
     from jumar.compiler.passes.precision import MODES as PRECISION_MODES
     from jumar.compiler.passes.precision import SYNONYMS as PRECISION_SYNONYMS
-    from jumar.compiler.passes.precision import Precision, check_precision, parse_precision
+    from jumar.compiler.passes.precision import Precision, check_names, check_precision, parse_precision
     from jumar.compiler.passes.switches import read_switches
     from jumar.compiler.twin.advice import BATCH_COMMAND, Advice, advise, conversion_launches, prepared_graph
     from jumar.compiler.twin.findings import Candidate, Findings, NodeNumerics, OutputNumerics
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FACES = {  # where each name of the twin lives: file -> its names
     "passes.alternatives": "Alternative",
-    "passes.precision": "Precision check_precision parse_precision",
+    "passes.precision": "Precision check_names check_precision parse_precision",
     "passes.switches": "read_switches",
     "twin.advice": "BATCH_COMMAND Advice advise conversion_launches prepared_graph",
     "twin.findings": "Candidate Findings NodeNumerics OutputNumerics",
@@ -51,7 +51,8 @@ _PLACES |= {"PRECISION_MODES": ("passes.precision", "MODES"), "PRECISION_SYNONYM
 __all__ = [
     "BATCH_COMMAND", "PRECISION_MODES", "PRECISION_SYNONYMS", "STAGES", "Advice", "Alternative", "Assembled", "Candidate", "Choice", "CompileReport",
     "Compiled", "DeviceMemory", "Findings", "Forecast", "Life", "Lowering", "NodeNumerics", "OutputNumerics", "Pass", "PassReport", "Plan", "Precision",
-    "Refusal", "Saver", "Stage", "Training", "TwinOptions", "Verdict", "Way", "Work", "advise", "assemble", "batch_of", "check_precision", "compile",
+    "Refusal", "Saver", "Stage", "Training", "TwinOptions", "Verdict", "Way", "Work", "advise", "assemble", "batch_of", "check_names", "check_precision",
+    "compile",
     "conversion_launches", "device_memory", "device_numerics", "finish", "fit", "forecast", "gradients", "host_function", "load_constants", "load_graph",
     "lower", "optimize", "parse_precision", "plan", "prepared_graph", "read_switches", "run_precision", "stages",
 ]  # fmt: skip

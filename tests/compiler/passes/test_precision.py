@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 import jumar.operators as ops
-from jumar.base import CompileError, bf16, f16, f32, i64
-from jumar.compiler.passes.precision import MODES, SYNONYMS, Precision, check_precision, parse_precision, set_precision, uses_hf32
+from jumar.base import CompileError, Loc, bf16, f16, f32, i64
+from jumar.compiler.passes.precision import (
+    MODES,
+    SYNONYMS,
+    Precision,
+    check_names,
+    check_precision,
+    parse_precision,
+    set_precision,
+    uses_hf32,
+)
 from jumar.device.npu import find_chip
-from jumar.ir import Graph, constant, f32t, interpret, param, tensor
+from jumar.ir import Graph, apply, constant, f32t, interpret, param, tensor
 
 OLD, NEW = find_chip("310P3"), find_chip("910B4")
 
@@ -171,12 +180,35 @@ def test_a_file_of_lists_that_is_wrong_says_what(tmp_path, text, what):
         ("910A", "O3,keep_batchnorm_fp32=off", "use O2,keep_batchnorm_fp32=off"),
         ("910B4", "force_fp16,bf16", "or O2,bf16"),
         ("910B4", "must_keep_origin_dtype,keep=conv1", "leave keep out"),
+        ("950PR_9599", "force_fp16,saturate", "leave saturate out"),
     ],
 )
 def test_settings_that_contradict_name_the_way_out(soc, text, way):
     with pytest.raises(CompileError, match=way) as error:
         check_precision(parse_precision(text), find_chip(soc))
     assert error.value.code == "npu-precision"
+
+
+@pytest.mark.parametrize("text", ["force_fp16,infnan,saturate", "origin,hf32,hf32=off", "O2,deterministic=off,deterministic"])
+def test_switches_that_contradict_each_other_are_both_named(text):
+    with pytest.raises(CompileError, match=r"must not contradict each other, got .* and "):
+        parse_precision(text)
+    assert parse_precision("origin,hf32,hf32=on,keep=a,keep=b").keep == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("keep=sofmax", "did you mean softmax"), ("keep=OpType::Sofmax", "did you mean OpType::Softmax"), ("input_fp16=y", "for example x"),
+    ],
+)  # fmt: skip
+def test_a_name_that_the_model_lacks_is_an_error(text, what):
+    named = net()
+    for good in ("keep=OpType::Exp", "keep=OpType::MatMulV2", "input_fp16=x"):
+        check_names(parse_precision(f"force_fp16,{good}"), OLD, [named])
+    x = apply(ops.Softmax(), param("x", f32t(2, 2)), loc=Loc("", 0, "softmax (Softmax)"))
+    with pytest.raises(CompileError, match=f"(?s)must name .*{what}"):
+        check_names(parse_precision(f"force_fp16,{text}"), OLD, [Graph("g", x.inputs, (x,))])
 
 
 @pytest.mark.parametrize("text", ["force_fp17", "fp16,fast", "fp16,hf32=maybe"])

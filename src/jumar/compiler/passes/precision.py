@@ -7,7 +7,7 @@ that says why it is there; constants are cast here, once.  select.py comes next.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -130,8 +130,12 @@ def parse_precision(text: str) -> Precision:
     mode, *switches = (part.strip() for part in text.split(","))
     found = Precision(mode or FORCE_FP16)
     _check_mode(found)
+    said: dict[str, str] = {}
     for switch in switches:
         name, _, value = switch.partition("=")
+        about = {"infnan": "overflow", "saturate": "overflow"}.get(name, name)
+        if name not in ("keep", "input_fp16") and _same(said.setdefault(about, switch)) != _same(switch):
+            raise _wrong(f"switches must not contradict each other, got {said[about]} and {switch}", "leave one of them out")
         match name, value:
             case "hf32", "" | "on" | "off":
                 found = replace(found, hf32=value != "off")
@@ -151,6 +155,30 @@ def parse_precision(text: str) -> Precision:
                 known = "hf32[=on|off], deterministic, bf16, keep_batchnorm_fp32=on|off, infnan, saturate, mixlist=FILE, keep=NAME, input_fp16=NAME"
                 raise _wrong(f"switch must be one of {known}, got {switch!r}")
     return found
+
+
+def _same(switch: str) -> str:
+    """A switch in one spelling."""
+    return switch.removesuffix("=on")
+
+
+def check_names(precision: Precision, chip: Chip, graphs: Sequence[Graph]) -> None:
+    """Raises an error where `keep` or `input_fp16` name what none of the graphs has: a misspelt name would change nothing in silence."""
+    nodes = [n for g in graphs for n in g.nodes]
+    names = {n.loc.name for n in nodes} | {node_name(n) for n in nodes}
+    kinds = {kind for n in nodes if not isinstance(n.op, Param | Constant) for kind in _kinds(n, chip)}
+    inputs = {_label(p) for g in graphs for p in g.params}
+    for wish, wanted, known in (("keep", precision.keep, names | kinds), ("input_fp16", precision.input_fp16, inputs)):
+        for name in sorted(wanted - known):
+            what = "an input" if wish == "input_fp16" else "a node, or OpType::Kind,"
+            shown = sorted(k for k in known if k and not k.endswith(")"))
+            some = f"for example {', '.join(shown[:5])}" if shown else ""
+            raise _wrong(f"{wish} must name {what} of the model, got {name}", nearest(name, shown) or some)
+
+
+def _kinds(node: Node, chip: Chip) -> set[str]:
+    """The operator types by which `keep` may name a node."""
+    return {f"OpType::{k.kind}" for k in kernels(node, chip)[:1]} | {f"OpType::{node.op.name}"}
 
 
 def uses_hf32(node: Node, chip: Chip, precision: Precision) -> bool:
@@ -197,6 +225,8 @@ def check_precision(precision: Precision, chip: Chip) -> None:
         raise _wrong(f"keep must go with a mode that changes types, got {precision.mode}", "leave keep out: everything keeps its type")
     if precision.infnan and chip.overflow == "saturate":
         raise _wrong(f"overflow of {chip.name} must be saturate, got infnan", "leave infnan out: past 65504 stands 65504 on this chip")
+    if precision.infnan is False and chip.overflow == "infnan":
+        raise _wrong(f"overflow of {chip.name} must be infnan, got saturate", "leave saturate out: past 65504 stands infinity on this chip")
     if both := {n for n in precision.lists.white if precision.lists.of(n) == "black"}:
         raise _wrong(
             f"an operator must stand in one list, got {', '.join(sorted(both))} in the white and the black one", "take it off one of them"
@@ -425,9 +455,7 @@ class _Work:
     def _is_kept(self, node: Node) -> bool:
         if not self.precision.keep:
             return False
-        kinds = {f"OpType::{k.kind}" for k in kernels(node, self.chip)[:1]} | {f"OpType::{node.op.name}"}
-        names = {node.loc.name, node_name(node)}
-        return bool((kinds | names) & self.precision.keep)
+        return bool((_kinds(node, self.chip) | {node.loc.name, node_name(node)}) & self.precision.keep)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:

@@ -20,8 +20,10 @@ from jumar.compiler import (
     TwinOptions,
     advise,
     batch_of,
+    check_names,
     conversion_launches,
     forecast,
+    prepared_graph,
 )
 from jumar.device.npu import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Chip, Prediction, Task
 from jumar.frontend import Port
@@ -74,6 +76,8 @@ def look(
     graphs: Sequence[Graph], chip: Chip, request: TwinRequest, batch_command: str = BATCH_COMMAND
 ) -> tuple[TwinFact, tuple[Forecast, ...]]:
     """The model on one chip: its pieces one after the other.   batch_command: how another `{batch}` is asked for."""
+    if request.options.precision.keep or request.options.precision.input_fp16:
+        check_names(request.options.precision, chip, [*graphs, *map(prepared_graph, graphs)])  # what is joined has a name of its own
     found = tuple(forecast(g, chip, request.options) for g in graphs)
     fact = tell(found, _advice(found, batch_command) if request.advice else ())
     return (replace(fact, training=training_fact(found, request.training)) if request.training else fact), found
