@@ -86,6 +86,7 @@ def test_a_bare_910b_is_the_first_generation_and_says_so() -> None:
         assert (chip.name, chip.cube_cores, chip.arch, "bf16" in chip.dtypes) == ("Ascend910B", 30, 1001, False)
         assert "first generation" in chip.caution and "910B1, 910B2, 910B3 or 910B4" in chip.caution
     assert find_chip("910B4").caution == ""
+    assert find_chip("910A").caution == "" == find_chip("Ascend910A").caution
 
 
 def test_a_family_is_taken_for_one_chip_with_a_caution() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from jumar.operators import Relu, Reshape
 from jumar.tools.enable.facts import Environment, ModelFact, Report
 from jumar.tools.enable.page import page
 from jumar.tools.enable.twin import TwinRequest, batch_command, look
-from jumar.tools.enable.twin_facts import TwinFact
+from jumar.tools.enable.twin_facts import AdviceFact, TwinFact
 
 CHIP = find_chip("Ascend910B4")
 
@@ -95,3 +96,23 @@ def test_pieces_of_a_model_add_up(tmp_path: Path) -> None:
     assert whole.pieces == len(graphs) > 1
     assert whole.latency.value == pytest.approx(sum(f.timeline.latency_us for f in forecasts))
     assert len(whole.kernels) == sum(len(f.launches) for f in forecasts)
+
+
+def test_the_batch_says_where_it_comes_from(small: TwinFact) -> None:
+    assert small.batch_from.startswith("the first dimension of ")
+    x = param("x", TensorType((8,), f32))
+    fact, _ = look([Graph("flat", (x,), (Relu()(x),))], CHIP, TwinRequest((CHIP,), TwinOptions()))
+    assert (fact.batch, fact.batch_from) == (1, "a run")
+
+
+def test_a_search_that_ends_is_no_finding() -> None:
+    x = param("x", TensorType((2, 4), f32))
+    fact, _ = look([Graph("tiny", (x,), (Relu()(x),))], CHIP, TwinRequest((CHIP,), TwinOptions()))
+    assert fact.memory is not None
+    assert fact.memory.largest_text == "more than 1048576 (not searched further)"
+
+
+def test_advice_that_may_gain_nothing_says_so() -> None:
+    advice = AdviceFact("autofuse", "switch AutoFuse on", "", "", 1.0, "us", 1.8, -3.6, 6.9)
+    assert advice.doubtful
+    assert not replace(advice, low_percent=0.5).doubtful

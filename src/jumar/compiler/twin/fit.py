@@ -68,12 +68,17 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
     @property
+    def largest_text(self) -> str:
+        """The largest batch in words."""
+        return _count_text(self.largest_batch)
+
+    @property
     def text(self) -> str:
         """The verdict in words."""
         said = "fits" if self.fits else "fits with what is named below" if self.ways else "does not fit, nor with anything tried"
         lines = [
             f"{self.chip}: {said}: batch {self.batch} needs {size_text(self.needed_nbytes)} of {size_text(self.usable_nbytes)} usable;"
-            f" the largest batch is {_count_text(self.largest_batch)}"
+            f" the largest batch is {self.largest_text}"
         ]
         for way in self.ways:
             samples = f", {way.samples} samples an update" if way.samples != way.batch else ""
@@ -85,7 +90,7 @@ class Verdict:
 
 
 def _count_text(samples: int) -> str:
-    return "none" if not samples else f"{samples} or more" if samples == LIMIT else str(samples)
+    return "none" if not samples else f"more than {samples} (not searched further)" if samples == LIMIT else str(samples)
 
 
 def fit(

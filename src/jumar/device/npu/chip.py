@@ -167,7 +167,8 @@ def _index() -> tuple[dict[str, Chip], dict[str, Chip], dict[str, tuple[Chip, ..
     products: dict[str, tuple[Chip, ...]] = {}
     for chip in chips():
         for alias in (chip.name, *chip.aliases):
-            exact[_key(alias)] = chip
+            # a caution about names that stand for it is none for who names it
+            exact[_key(alias)] = replace(chip, caution="") if chip.stands_for else chip
         for family in chip.stands_for:
             said = f"{family} names a family: {chip.name} is taken for it; name the chip itself for its own figures"
             families[_key(family)] = replace(chip, caution=". ".join(filter(None, (said, chip.caution))))

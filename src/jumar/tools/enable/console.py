@@ -161,13 +161,14 @@ class Teller:
             self.line("", f"no kernel runs on the device: {t.idle}")
             self.warnings(t.warnings)
             return
+        source = f" ({t.batch_from})" if t.batch_from else ""
         self.line(
             "",
-            f"latency {us_text(e.value)} [{us_text(e.low)} to {us_text(e.high)}], {unit_text(rate.value, rate.unit)} at batch {t.batch} "
+            f"latency {us_text(e.value)} [{us_text(e.low)} to {us_text(e.high)}], {unit_text(rate.value, rate.unit)} at batch {t.batch}{source} "
             f"[{number_text(rate.low)} to {number_text(rate.high)}], {e.kind}; device busy {100 * t.utilisation:.0f} %, {t.bound}",
         )
         units = ", ".join(f"{u.kernels} on {u.unit} ({us_text(u.time_us)})" for u in t.units)
-        changes, casts = sum(c.count for c in t.conversions if not c.constant), sum(c.count for c in t.casts if not c.constant)
+        changes, casts = (sum(k.kind == kind for k in t.kernels) for kind in ("TransData", "Cast"))  # others are done within a kernel
         self.line(
             "", f"{plural(len(t.kernels), 'kernel')}: {units}; {plural(changes, 'layout change')} and {plural(casts, 'cast')} among them"
         )
@@ -179,7 +180,7 @@ class Teller:
                 if t.memory.saving_percent > 0
                 else ""
             )
-            largest = f"; the largest batch is {t.memory.largest_batch}" if t.memory.largest_batch else ""
+            largest = f"; the largest batch is {t.memory.largest_text}" if t.memory.largest_batch else ""
             self.line(
                 "",
                 f"memory: {t.memory.verdict}, {nbytes_text(t.memory.capacity_nbytes)} on the chip{saved}{largest}",
@@ -188,7 +189,7 @@ class Teller:
             for remedy in t.memory.remedies:
                 self.line("", f"  fits with {remedy}")
         if t.training:
-            largest = f"; the largest batch is {t.training.largest_batch}" if t.training.largest_batch else ""
+            largest = f"; the largest batch is {t.training.largest_text}" if t.training.largest_batch else ""
             self.line("", f"training: {t.training.verdict}{largest}", "" if t.training.fits else "red")
             for remedy in t.training.remedies:
                 self.line("", f"  fits with {remedy}")
@@ -199,9 +200,11 @@ class Teller:
                 self.line("", f"{'  ' if at else 'numerics: '}{line}", "" if at or t.numerics.within else "red")
         for a in t.advice[:5]:
             gain = us_text(a.gain) if a.unit == "us" else nbytes_text(a.gain)
+            doubt = ", which may gain nothing" if a.doubtful else ""
             self.line(
                 "",
-                f"advice: {a.title}: {a.gain_percent:.1f} % less {a.what} [{a.low_percent:.1f} to {a.high_percent:.1f}] ({gain}), predicted: {a.command}",
+                f"advice: {a.title}: {a.gain_percent:.1f} % less {a.what} [{a.low_percent:.1f} to {a.high_percent:.1f}]{doubt} ({gain}), "
+                f"predicted: {a.command}",
             )
 
     def twins(self, twins: tuple[TwinFact, ...], measured_ms: float | None) -> None:

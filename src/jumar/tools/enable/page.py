@@ -132,7 +132,7 @@ def headline(report: Report) -> str:
 def tiles(report: Report) -> list[tuple[str, str]]:
     """The figures that matter most, each with its meaning."""
     shown: list[tuple[str, str]] = []
-    for t in report.twins[:2]:
+    for t in report.twins:
         shown.append((us_text(t.latency.value), f"on {t.soc}, {t.latency.kind} ({us_text(t.latency.low)} to {us_text(t.latency.high)})"))
     if report.speed:
         shown.append(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jumar.base import TensorType
 from jumar.compiler import (
     BATCH_COMMAND,
     Advice,
@@ -143,7 +144,17 @@ def tell(found: Sequence[Forecast], advice: tuple[AdviceFact, ...] = ()) -> Twin
         warnings=_warnings(found),
         wide=tuple(Counter(k.evidence for k in kernels if k.evidence != "calibrated").most_common()),
         pieces=len(found),
+        batch_from=_batch_from(found, batch),
     )  # fmt: skip
+
+
+def _batch_from(found: Sequence[Forecast], batch: int) -> str:
+    """What the batch was taken from: nothing in a graph says which of its dimensions counts examples."""
+    params = [
+        p for f in found if batch_of(f.captured) == batch for p in f.captured.params if isinstance(p.type, TensorType) and p.rank >= 2
+    ]
+    names = dict.fromkeys(str(p.op.attributes().get("label", "")) for p in params if p.shape[0] == batch)
+    return f"the first dimension of {', '.join(list(names)[:2])}{' ...' if len(names) > 2 else ''}" if names else "a run"
 
 
 def precision_text(options: TwinOptions) -> str:

@@ -126,7 +126,7 @@ class DeviceMemoryFact:
     """Memory on the chip.   peak: of all parts; capacity: documented; usable: what is left of it for a model; total: of tensors without reuse.
 
     bound: the largest sum of live bytes; live: activations kernel by kernel; top: the tensors that make the peak;
-    verdict: in words; largest_batch: that fits, 0 where it is not known; remedies: what would make it fit."""
+    verdict: in words; largest_batch: that fits, 0 where it is not known, largest_text: in words; remedies: what would make it fit."""
 
     fits: bool
     verdict: str
@@ -142,6 +142,7 @@ class DeviceMemoryFact:
     largest_batch: int = 0
     remedies: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    largest_text: str = ""
 
     @property
     def saving_percent(self) -> float:
@@ -220,6 +221,11 @@ class AdviceFact:
     what: str = "latency"
     evidence: str = PREDICTED
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether its interval holds a loss, too."""
+        return self.low_percent <= 0
+
 
 @dataclass(frozen=True)
 class ValueNumerics:
@@ -250,7 +256,9 @@ class TwinNumerics:
 
 @dataclass(frozen=True)
 class TwinFact:
-    """A model on one chip.   bound: what limits it; device, host: busy times of one run; training: memory of a training step, where it was asked for."""
+    """A model on one chip.   bound: what limits it; device, host: busy times of one run; training: memory of a training step, where it was asked for.
+
+    batch_from: what the batch was taken from, in words."""
 
     soc: str
     title: str
@@ -280,6 +288,7 @@ class TwinFact:
     warnings: tuple[str, ...] = ()
     wide: tuple[tuple[str, int], ...] = ()
     pieces: int = 1
+    batch_from: str = ""
     training: DeviceMemoryFact | None = None
     banner: str = BANNER
 

@@ -56,5 +56,5 @@ def _device_memory(memory: DeviceMemory, own: Mapping[str, int], verdict: Verdic
         fits, said, peak, memory.capacity_nbytes, memory.usable_nbytes, (*(PartFact(name, n) for name, n in own.items() if n), *reserved),
         memory.unshared_nbytes, memory.arena_nbytes, memory.bound_nbytes, memory.live_nbytes,
         tuple(PartFact(f"{h.label}{f'  {h.place}' if h.place else ''}", h.nbytes) for h in memory.at_peak), verdict.largest_batch if verdict else 0,
-        remedies, (*memory.notes, *(verdict.notes if verdict else ())),
+        remedies, (*memory.notes, *(verdict.notes if verdict else ())), verdict.largest_text if verdict and verdict.largest_batch else "",
     )  # fmt: skip
