@@ -10,12 +10,12 @@ import pytest
 from tests.models.net import Net
 from tests.tools.helpers import small_network
 
-from jumar.base import TensorType, f32
+from jumar.base import TensorType, f32, i64
 from jumar.compiler import TwinOptions
 from jumar.device.npu import find_chip
 from jumar.frontend import load
-from jumar.ir import Graph, param
-from jumar.operators import Relu, Reshape
+from jumar.ir import Graph, constant, param
+from jumar.operators import Gather, Relu, Reshape
 from jumar.tools.enable.facts import Environment, ModelFact, Report
 from jumar.tools.enable.page import page
 from jumar.tools.enable.twin import TwinRequest, batch_command, look
@@ -116,3 +116,9 @@ def test_advice_that_may_gain_nothing_says_so() -> None:
     advice = AdviceFact("autofuse", "switch AutoFuse on", "", "", 1.0, "us", 1.8, -3.6, 6.9)
     assert advice.doubtful
     assert not replace(advice, low_percent=0.5).doubtful
+
+
+def test_of_a_table_only_the_rows_that_are_read_are_moved() -> None:
+    table, rows = constant(np.zeros((30000, 64), np.float32)), param("rows", TensorType((128,), i64))
+    fact, _ = look([Graph("table", (rows,), (Gather(0)(table, rows),))], CHIP, TwinRequest((CHIP,), TwinOptions()))
+    assert 0 < fact.kernels[0].nbytes < 128 * 64 * 4 * 4

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.tools.helpers import small_network
 
-from jumar.base import TensorType, f32
+from jumar.base import TensorType, ToolError, f32
 from jumar.compiler import TwinOptions
 from jumar.device.npu import find_chip
 from jumar.frontend import load
-from jumar.ir import Graph, param
-from jumar.operators import Add, Relu
+from jumar.ir import Graph, constant, param
+from jumar.operators import Add, MatMul, Relu
 from jumar.tools.enable.twin import TwinRequest, batch_command, look
 from jumar.tools.enable.twin_facts import TwinFact
 from jumar.tools.enable.twin_options import parse_training
@@ -59,3 +60,22 @@ def test_a_training_step_is_planned_where_it_is_asked_for(tmp_path: Path) -> Non
     assert plain.training.fits
     assert plain.training.peak_nbytes > recomputed.training.peak_nbytes
     assert plain.training.peak_nbytes > plain.memory.peak_nbytes
+
+
+def test_what_a_training_step_is_counted_on_and_what_changes_nothing_is_said(tmp_path: Path) -> None:
+    graphs = load(small_network(tmp_path / "small.onnx")).graphs(dims={"batch": 4})
+    told = {}
+    x = param("x", TensorType((4, 8), f32))
+    layer = [Graph("layer", (x,), (Relu()(MatMul()(x, constant(np.ones((8, 8), np.float32)))),))]
+    for text in ("adamw", "adamw,recompute=999", "adamw,tensor=3"):
+        fact = look(
+            layer if "recompute" in text else graphs, CHIP, TwinRequest((CHIP,), TwinOptions(), training=parse_training(text), advice=False)
+        )[0]
+        assert fact.training is not None
+        assert "as it was exported" in fact.training.notes[0]
+        told[text] = " ".join(fact.training.notes)
+    assert "recompute=999 spares nothing" in told["adamw,recompute=999"]
+    assert "tensor=3 divides no dimension of " in told["adamw,tensor=3"]
+    assert "spares" not in told["adamw"]
+    with pytest.raises(ToolError, match="must divide a dimension of the weights, got 101"):
+        look(graphs, CHIP, TwinRequest((CHIP,), TwinOptions(), training=parse_training("adamw,tensor=101"), advice=False))

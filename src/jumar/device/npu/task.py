@@ -68,7 +68,7 @@ class Prediction:
 
     pipes: microseconds that each pipe is busy (`cube`, `vector`, `mte2`, `mte3`, `scalar`, ...), `fixed` for the cost of any kernel.
     block_dim: cores it is cut over; occupancy: part of the cores' time that has work; flops: operations on the pipe that counts.
-    evidence: what the figure stands on, `calibrated` or why the interval is wide.
+    evidence: what the figure stands on, `calibrated` or why the interval is wide.  moved_nbytes: read and written, of a table the rows that are fetched.
     """
 
     time_us: float
@@ -80,6 +80,7 @@ class Prediction:
     occupancy: float = 1.0
     flops: float = 0.0
     evidence: str = "calibrated"
+    moved_nbytes: float = 0.0
 
 
 BOTTLENECKS = ("cube", "vector", "mte2", "mte3", "scalar", "launch", "ai cpu", "communication", "host", "dvpp")

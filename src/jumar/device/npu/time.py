@@ -244,6 +244,7 @@ def predict(task: Task, chip: Chip, *, resident_nbytes: float | None = None) -> 
     return Prediction(
         time, time * low, time * high, _bottleneck(w, found), shown, w.blocks if w.core not in (AI_CPU, HOST, DVPP, COMMUNICATION) else 0,
         max(0.0, min(1.0, w.blocks / w.cores * busy)), w.flops, evidence,
+        w.read + w.written,
     )  # fmt: skip
 
 

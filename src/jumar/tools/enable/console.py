@@ -193,6 +193,8 @@ class Teller:
             self.line("", f"training: {t.training.verdict}{largest}", "" if t.training.fits else "red")
             for remedy in t.training.remedies:
                 self.line("", f"  fits with {remedy}")
+            for note in t.training.notes:
+                self.line("", f"  {note}")
         for w in t.warnings:
             self.line("", f"warning: {w}", "yellow")
         if t.numerics:

@@ -196,7 +196,7 @@ def _kernel(number: int, task: Task, p: Prediction, start_us: float, chip: Chip)
     first = task.inputs[0].dtype if task.inputs else None
     return KernelFact(
         number, task.label, task.kind, unit(task, p, chip), start_us, p.time_us, p.low_us, p.high_us, p.bottleneck, p.block_dim, p.occupancy,
-        p.flops, task.nbytes, p.evidence, first.name if first else "", task.fused, task.place,
+        p.flops, round(p.moved_nbytes) or task.nbytes, p.evidence, first.name if first else "", task.fused, task.place,
     )  # fmt: skip
 
 

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from jumar.base import ToolError
-from jumar.compiler import DeviceMemory, Forecast, Training, Verdict, batch_of, fit
+from jumar.compiler import DeviceMemory, Forecast, Training, Verdict, batch_of, device_memory, fit
+from jumar.ir import Constant
 from jumar.tools.enable.twin_facts import DeviceMemoryFact, PartFact
-from jumar.tools.enable.units import nbytes_text
+from jumar.tools.enable.units import nbytes_text, plural
 
+LEAST_SPARED = 0.01  # of the values' memory: below, an option changes nothing
+EXPORTED = (
+    "of the graph as it was exported: a training graph keeps what an export for inference takes out or folds into weights (batch norms, dropout), "
+    "and their statistics and activations come on top"
+)
 STANDING = ("weights", "weights and state")  # what every piece of a model keeps on the device
 
 
@@ -38,8 +45,40 @@ def training_fact(found: Sequence[Forecast], training: Training) -> DeviceMemory
             hint="--dim NAME=NUMBER, or --input NAME=SHAPE",
             code="twin-options",
         )
+    divided = _divided(found, training)
     verdict = fit(largest.captured, largest.chip, training)
-    return _device_memory(verdict.memory, {p.name: p.nbytes for p in verdict.memory.parts}, verdict, verdict.fits)
+    fact = _device_memory(verdict.memory, {p.name: p.nbytes for p in verdict.memory.parts}, verdict, verdict.fits)
+    return replace(fact, notes=(EXPORTED, *divided, *_idle(largest, training, verdict.memory), *fact.notes))
+
+
+def _divided(found: Sequence[Forecast], training: Training) -> tuple[str, ...]:
+    """What tensor-parallel devices cannot share; an error where that is everything."""
+    weights = [n for f in found for n in f.captured.nodes if isinstance(n.op, Constant) and n.dtype.is_float and n.rank >= 2]
+    whole = [n for n in weights if all(d % training.tensor for d in n.shape)]
+    if training.tensor < 2 or not whole:
+        return ()
+    if len(whole) == len(weights):
+        raise ToolError(
+            f"--train: tensor must divide a dimension of the weights, got {training.tensor}, which divides none of {plural(len(weights), 'weight')}",
+            hint=f"a power of two, say; the largest weight is {max(weights, key=lambda n: n.type.nbytes).type}",
+            code="twin-options",
+        )
+    return (
+        f"tensor={training.tensor} divides no dimension of {len(whole)} of the {plural(len(weights), 'weight')}: they are counted as if it did",
+    )
+
+
+def _idle(found: Forecast, training: Training, memory: DeviceMemory) -> tuple[str, ...]:
+    """Options that should spare memory and do not."""
+    notes = []
+    given = {f"recompute={training.recompute}": replace(training, recompute=0), "cheap": replace(training, cheap=False)}
+    for said, other in given.items():
+        if other != training:
+            without = device_memory((), found.captured, found.chip, training=other).arena_nbytes
+            if without * (1 - LEAST_SPARED) <= memory.arena_nbytes:
+                sizes = f"values take {nbytes_text(memory.arena_nbytes)} with it and {nbytes_text(without)} without"
+                notes.append(f"{said} spares nothing worth a word here: {sizes}")
+    return tuple(notes)
 
 
 def _device_memory(memory: DeviceMemory, own: Mapping[str, int], verdict: Verdict | None, fits: bool) -> DeviceMemoryFact:
