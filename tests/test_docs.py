@@ -55,17 +55,18 @@ def test_error_pages_fail_and_work_as_they_say(path: Path, tmp_path: Path, monke
 
 @pytest.mark.parametrize("path", [p for p in TEXTS if p.exists() and RUN.search(p.read_text(encoding="utf-8"))], ids=lambda p: p.name)
 def test_snippets_marked_to_run_do(path: Path, tmp_path: Path) -> None:
-    """All snippets of a page in one process, one after the other, in a folder with model.onnx and x.npy."""
+    """All snippets of a page in one process, one after the other, in a folder with model.onnx and x.npy; of the twin's pages each by itself."""
     import numpy as np
 
     from tests.tools.helpers import small_network
 
     small_network(tmp_path / "model.onnx")
     np.save(tmp_path / "x.npy", np.ones((1, 3, 16, 16), np.float32))
-    script = "\n".join(RUN.findall(path.read_text(encoding="utf-8")))
+    snippets = RUN.findall(path.read_text(encoding="utf-8"))
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
+    for script in snippets if path.parent.name == "twin" else ["\n".join(snippets)]:
+        done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
