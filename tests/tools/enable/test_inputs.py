@@ -82,3 +82,10 @@ def test_one_name_with_two_values_is_an_error_that_names_both() -> None:
     assert once("--dim", ["n=3", "m=1", "n=3"]) == ("n=3", "m=1")
     with pytest.raises(ToolError, match="--dim: n must be given once, got 'n=3' and 'n=4'"):
         once("--dim", ["n=3", "n=4"])
+
+
+def test_where_types_alone_count_nothing_is_allocated() -> None:
+    chosen = choose({"x": TensorType(("n", 1 << 20), f32)}, (), {"n": 1 << 20}, values=False)
+    assert chosen.arrays["x"].shape == (1 << 20, 1 << 20)
+    assert chosen.arrays["x"].strides == (0, 0)
+    assert chosen.inputs[0].source == "its type alone is asked for"

@@ -111,3 +111,11 @@ def test_advice_contradicts_no_precision_that_was_asked_for(precision: str, tmp_
     lists = ("--mixlist", "mix.json") if "mix" in precision else ()
     done = jumar("enable", "small.onnx", "--soc", "910B4", "--twin-only", "--precision", precision, *lists, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_inputs_are_drawn_only_where_their_values_count(tmp_path: Path) -> None:
+    small_network(tmp_path / "small.onnx")
+    for more, drawn in (((), "its type alone is asked for"), (("--numerics",), "random, seed 0")):
+        done = jumar("enable", "small.onnx", "--soc", "910B4", "--twin-only", *more, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert [i["source"] for i in json.loads(done.stdout)["model"]["inputs"]] == [drawn]

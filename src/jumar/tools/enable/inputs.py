@@ -96,8 +96,10 @@ def once(option: str, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def choose(declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: Mapping[str, int], *, seed: int = 0) -> Chosen:
-    """Arrays for every input.   declared: the model's inputs; a dim that is a name is free."""
+def choose(
+    declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: Mapping[str, int], *, seed: int = 0, values: bool = True
+) -> Chosen:
+    """Arrays for every input.   declared: the model's inputs; a dim that is a name is free.   values: else only types count, and nothing is drawn."""
     for w in wanted:
         if w.name not in declared:
             names = ", ".join(declared)
@@ -108,19 +110,21 @@ def choose(declared: Mapping[str, TensorType], wanted: Sequence[Wanted], dims: M
     wanted = [w for w in wanted if w.name not in numbers]
     arrays = numbers | {w.name: _read(w, declared[w.name].dtype) for w in wanted if w.file}
     shapes = {name: tuple(a.shape) for name, a in arrays.items()} | {w.name: w.shape for w in wanted if w.shape is not None}
-    values = _solve(declared, shapes, dims)
-    _check_sizes({n: shapes.get(n) or _settled(t, values) for n, t in declared.items()}, declared)
+    solved = _solve(declared, shapes, dims)
+    _check_sizes({n: shapes.get(n) or _settled(t, solved) for n, t in declared.items()}, declared, memory_nbytes() if values else 0)
     rng = np.random.default_rng(seed)
     inputs = []
     for name, type_ in declared.items():
         if name not in arrays:
-            shape = shapes.get(name) or _settled(type_, values)
-            arrays[name] = _random(rng, name, TensorType(shape, type_.dtype))
-        source = f"{given[name].text}, given by --input" if name in numbers else f"random, seed {seed}"
+            shape = shapes.get(name) or _settled(type_, solved)
+            made = TensorType(shape, type_.dtype)
+            arrays[name] = _random(rng, name, made) if values else np.broadcast_to(np.zeros((), type_.dtype.numpy), made.dims)
+        drawn = f"random, seed {seed}" if values else "its type alone is asked for"
+        source = f"{given[name].text}, given by --input" if name in numbers else drawn
         if name not in numbers and name in given and given[name].file:
             source = str(given[name].file)
         inputs.append(InputFact(name, str(type_), str(type_of(arrays[name])), source))
-    facts = tuple(DimFact(name, value, why) for name, (value, why) in values.items())
+    facts = tuple(DimFact(name, value, why) for name, (value, why) in solved.items())
     return Chosen({name: arrays[name] for name in declared}, tuple(inputs), facts)
 
 
@@ -143,9 +147,9 @@ def _number(wanted: Wanted, type_: TensorType) -> Array | None:
     return made
 
 
-def _check_sizes(shapes: Mapping[str, tuple[int, ...]], declared: Mapping[str, TensorType]) -> None:
-    """Refuses before anything is allocated what no memory holds."""
-    total, free = 0, memory_nbytes()
+def _check_sizes(shapes: Mapping[str, tuple[int, ...]], declared: Mapping[str, TensorType], free: int) -> None:
+    """Refuses before anything is allocated what no memory holds.   free: bytes of this machine's, 0 where nothing will be allocated."""
+    total = 0
     for name, shape in shapes.items():
         nbytes = math.prod(shape) * max(declared[name].dtype.numpy.itemsize, 1)
         if nbytes >= 1 << 62:

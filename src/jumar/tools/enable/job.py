@@ -69,14 +69,15 @@ def enable(options: Options, teller: Teller) -> Report:
 
         teller.working("model", f"reading {options.model.name}")
         model = load(options.model, target="cpu", threads=threads)
-        chosen = _inputs(model, options)
+        traced = _types_alone(model, options) if options.twin and options.twin.only and not options.twin.numerics else None
+        chosen = traced[0] if traced else _inputs(model, options)
         facts = describe(options.model, model, chosen)
         teller.model(facts)
         report = Report(options.title or options.model.name, environment, facts)
 
         if options.twin and options.twin.only:
             with about_sizes(chosen):
-                graphs, hosts = model.traced(chosen.arrays)
+                graphs, hosts = traced[1] if traced else model.traced(chosen.arrays)
                 report = replace(report, warnings=(*options.notes, *model.warnings))
                 teller.warnings(report.warnings)
                 subject = replace(subject_of(graphs, chosen.arrays, model.inputs), hosts=hosts)
@@ -129,6 +130,21 @@ def _end(report: Report, built: Pieces, folder: Path, options: Options, teller: 
     for kind_of_file, where in report.files.items():
         teller.line("written" if kind_of_file == "report" else "", f"{kind_of_file}: {where}")
     return report
+
+
+def _types_alone(model: Model, options: Options) -> tuple[Chosen, tuple[list[Graph], tuple[str, ...]]] | None:
+    """The model's graphs from the types of its inputs, however large they are; None where values decide what is done."""
+    declared = declared_inputs(model, list(options.inputs))
+    if options.arrays or set(declared) != {p.name for p in model.inputs if not p.has_default}:
+        return None
+    chosen = choose(declared, options.inputs, dict(options.dims), values=False)
+    try:
+        with about_sizes(chosen):
+            return chosen, model.traced(dims={d.name: d.value for d in chosen.dims})
+    except StackError as error:
+        if error.code == "values-needed":
+            return None
+        raise
 
 
 def _inputs(model: Model, options: Options) -> Chosen:
