@@ -50,3 +50,11 @@ def test_a_model_that_fits_has_a_short_verdict() -> None:
 
 def test_a_row_that_is_not_a_number_keeps_no_decision() -> None:
     assert "as good in 50.0% of the rows" in numerics_lines(findings("910B4", 14))[1]
+
+
+def test_where_all_overflows_nothing_is_said_of_how_near_it_is() -> None:
+    x = param("x", f32t(2, 4))
+    found = run_precision(
+        Graph("g", (x,), (exp(x),), ("y",)), [np.full((2, 4), 20, np.float32)], find_chip("910B4"), parse_precision("force_fp16")
+    )
+    assert numerics_lines(found)[1] == "output y: not one of its 8 elements is finite"

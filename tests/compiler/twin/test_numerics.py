@@ -230,6 +230,10 @@ def test_a_mask_of_huge_negative_numbers_is_told_from_an_overflow() -> None:
         (lambda x: mul(x, 1e-3), 1e5, "the value itself is beyond the type"),
         (lambda x: mul(x, 1e5), 0.1, "the weights are beyond the type"),
         (square, 300.0, "keep the sum of squares in fp32"),
+        (lambda x: ReduceSum((1,))(square(x)), 200.0, "keep the sum of squares in fp32"),
+        (lambda x: ReduceSum((1,))(mul(x, x)), 200.0, "keep the sum of squares in fp32"),
+        (ReduceSum((1,)), 3e4, "scale down what is summed"),
+        (lambda x: ReduceSum((1,))(exp(x)), 10.5, "subtract the row's largest value before exp"),
         (lambda x: MatMul()(x, constant(np.full((8, 8), 100.0, np.float32))), 100.0, "scale an input before the product"),
     ],
 )

@@ -70,6 +70,12 @@ class OutputNumerics:
     broken: int
     agreement: float | None
     wrong: int
+    size: int = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether not one of its elements is finite: then nothing can be said of the others."""
+        return 0 < self.size == self.broken
 
     @property
     def within(self) -> bool:

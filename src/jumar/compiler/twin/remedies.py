@@ -16,7 +16,7 @@ from jumar.compiler.twin.runs import SideBySide, computes, output_numerics
 from jumar.compiler.twin.values import is_narrow, types_of
 from jumar.device.npu import Arithmetic, Chip, limits
 from jumar.ir import Constant, Node
-from jumar.operators import Cast, Conv, Exp, LayerNorm, MatMul, ReduceMean, ReduceSum, RmsNorm, Softmax, Square
+from jumar.operators import Cast, Conv, Exp, LayerNorm, MatMul, Mul, ReduceMean, ReduceSum, RmsNorm, Softmax, Square
 
 GROWS = 4.0  # an error that a node makes so many times as large as its inputs' is worth a trial
 MOST = 10  # candidates
@@ -88,14 +88,27 @@ def _with_casts(nodes: set[Node]) -> frozenset[Node]:
 _REMEDIES: tuple[tuple[tuple[type[Any], ...], str], ...] = (
     ((Exp,), "subtract the row's largest value before exp, as softmax does, or keep exp, its sum and the division in fp32"),
     ((MatMul, Conv), "scale an input before the product (1/sqrt(d) before, not after, in attention), or let it write fp32"),
-    (
-        (Square, ReduceSum, ReduceMean),
-        "keep the sum of squares in fp32, or use the normalization as one operator: its kernel widens by itself",
-    ),
+    ((ReduceSum, ReduceMean), "scale down what is summed, or keep the sum, and what divides by it, in fp32"),
     ((Cast,), "the value itself is beyond the type: scale the input, or keep what reads it in fp32"),
     ((Constant,), "the weights are beyond the type: scale them and what they multiply, or keep their product in fp32"),
     ((LayerNorm, RmsNorm, Softmax), "its kernel rounds after each step here: let it work in fp32 (high_precision)"),
 )
+
+
+_SQUARES = "keep the sum of squares in fp32, or use the normalization as one operator: its kernel widens by itself"
+
+
+def _remedy(node: Node) -> str:
+    """What helps where a node leaves the range; for a sum, by what it adds up."""
+    added = node
+    if isinstance(node.op, ReduceSum | ReduceMean):
+        added = node.inputs[0]
+        while isinstance(added.op, Cast):
+            added = added.inputs[0]
+    if isinstance(added.op, Square) or (isinstance(added.op, Mul) and added.inputs[0] is added.inputs[1]):
+        return _SQUARES
+    kind = added.op if isinstance(added.op, Exp) else node.op
+    return next((text for kinds, text in _REMEDIES if isinstance(kind, kinds)), "keep it in fp32")
 
 
 def advice(run: SideBySide, nodes: Sequence[NodeNumerics], chip: Chip, arithmetic_: Arithmetic) -> list[str]:
@@ -104,8 +117,7 @@ def advice(run: SideBySide, nodes: Sequence[NodeNumerics], chip: Chip, arithmeti
     by_number = {n.number: node for node, n in run.found.items()}
     over = sorted((n for n in nodes if n.overflows), key=lambda n: (n.mask, n.number))
     for n in (x for x in over[:3] if not x.mask):
-        op = by_number[n.number].op
-        remedy = next((text for kinds, text in _REMEDIES if isinstance(op, kinds)), "keep it in fp32")
+        remedy = _remedy(by_number[n.number])
         silent = f"; {chip.name} saturates, so no inf or nan shows it" if arithmetic_.saturates else ""
         wider = "" if n.dtype == "bf16" or "bf16" not in chip.dtypes else "; bf16 has the range of fp32"
         lines.append(f"{n.label}: {remedy}{wider}{silent}")

@@ -262,7 +262,7 @@ def _place(loc: Loc) -> str:
 def output_numerics(node: Node, name: str, exact: Array, device: Array) -> OutputNumerics:
     if not _is_float(exact):
         wrong = int((np.asarray(exact) != np.asarray(device)).sum())
-        return OutputNumerics(name, str(node.type), 0.0, 0.0, 0, None, wrong)
+        return OutputNumerics(name, str(node.type), 0.0, 0.0, 0, None, wrong, exact.size)
     wide = widened(np.asarray(device))
     error, worst = _error(exact, wide)
     broken = int((np.isfinite(exact) & ~np.isfinite(wide)).sum())
@@ -270,5 +270,8 @@ def output_numerics(node: Node, name: str, exact: Array, device: Array) -> Outpu
     if 0 < exact.ndim <= 3 and exact.shape[-1] > 1 and exact.size:  # more dimensions are maps: their rows choose nothing
         best = exact.max(-1, keepdims=True)
         chosen = np.take_along_axis(exact, np.argmax(wide, -1)[..., None], -1)
-        agreement = float(((best - chosen <= TIE * np.abs(best)) & ~np.isnan(wide).any(-1, keepdims=True)).mean())
-    return OutputNumerics(name, str(node.type), error, worst, broken, agreement, 0)
+        decided = (np.isfinite(wide) | ~np.isfinite(exact)).all(
+            -1, keepdims=True
+        )  # where elements overflow, the first of them is no choice
+        agreement = float(((best - chosen <= TIE * np.abs(best)) & decided & ~np.isnan(wide).any(-1, keepdims=True)).mean())
+    return OutputNumerics(name, str(node.type), error, worst, broken, agreement, 0, exact.size)

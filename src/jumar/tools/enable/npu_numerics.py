@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from jumar.compiler import Candidate, Findings, NodeNumerics, OutputNumerics
+from jumar.tools.enable.units import plural
 
 SHOWN = 6  # names of nodes in a line
 
@@ -39,6 +40,8 @@ def output_text(o: OutputNumerics) -> str:
     """One output: how far off, and whether its decisions stay."""
     if o.wrong:
         return f"output {o.name}: {o.wrong} elements differ"
+    if o.lost:
+        return f"output {o.name}: not one of its {plural(o.size, 'element')} is finite"
     if o.agreement is None and not o.error and not o.broken:
         return f"output {o.name}: the same"
     broken = f", {o.broken} elements are not finite" if o.broken else ""

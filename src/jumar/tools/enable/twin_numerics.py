@@ -35,8 +35,8 @@ def chip_numerics(graphs: Sequence[Graph], inputs: Sequence[Sequence[Array]], ch
 def _output(o: OutputNumerics) -> ValueNumerics:
     said = []
     if o.broken:
-        said.append(f"{o.broken} elements are not finite")
-    if o.agreement is not None:
+        said.append("not one element is finite" if o.lost else f"{o.broken} elements are not finite")
+    if o.agreement is not None and not o.lost:
         said.append(f"the largest element of a row stays in {100 * o.agreement:.1f} % of the rows")
     if o.wrong:
         said.append(f"{o.wrong} elements differ")
