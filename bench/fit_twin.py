@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import math
 import os
 import sys
@@ -25,8 +26,8 @@ from jumar.base import Array
 from jumar.device.npu.chip import Chip
 from jumar.device.npu.counts import Work
 from jumar.device.npu.predict import read_row, read_table
-from jumar.device.npu.task import Task
-from jumar.device.npu.time import Calibration, Generation, Spread, factor_of, features, pipes
+from jumar.device.npu.task import CUBE, MIX_CUBE, Task
+from jumar.device.npu.time import ALIKE, Calibration, Generation, Spread, factor_of, features, pipes
 from jumar.device.npu.work import work
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -239,8 +240,15 @@ def spreads(rows: Rows, given: Calibration, seen: Array, unseen: Array) -> dict[
         low, high = band(rows, np.log(rows.measured / seen), mine)
         low_new, high_new = band(rows, np.log(rows.measured / unseen), mine)
         s = given.families[family]
-        out[family] = Spread(s.factor, low, high, min(low, low_new), max(high, high_new), s.nbytes, s.flops)
+        out[family] = Spread(s.factor, low, high, min(low, low_new), max(high, high_new), s.nbytes, s.flops, _cube_dtypes(rows, mine))
     return out
+
+
+def _cube_dtypes(rows: Rows, mine: Array) -> tuple[str, ...]:
+    """Element types of first operands in the rows of a family that uses the cube; types of one rate have one name."""
+    members = [i for i in np.flatnonzero(mine) if rows.works[i].core in (CUBE, MIX_CUBE)]
+    firsts = (next((o.dtype.name for o in rows.tasks[i].inputs if o.dtype and o.size), "") for i in members)
+    return tuple(sorted({ALIKE.get(name, name) for name in firsts} - {""}))
 
 
 def band(rows: Rows, left: Array, mine: Array, known: Array | None = None) -> tuple[float, float]:
@@ -290,13 +298,15 @@ def write(given: Calibration, path: Path) -> None:
     lines += [
         "",
         "# architectures by the number of CANN: factors on times, rates and cycles where they differ from the measured one",
+        "# wider: the power that widens intervals, by what was measured (stands_on): 1 kernels, 1.6 whole models by the hundred, 2.2 a few, 2.6 none",
         "[generations]",
     ]
     lines += _generations(path)
     lines += ["", "# what is left between formula and measurement: measured / formula, and the 10 and 90 % points around it", "[families]"]
     for name, s in sorted(given.families.items()):
         inner = ", ".join(f"{k} = {_number(getattr(s, k))}" for k in ("factor", "low", "high", "low_new", "high_new", "nbytes", "flops"))
-        lines.append(f"{name} = {{ {inner} }}")
+        dtypes = f", dtypes = {json.dumps(s.dtypes)}" if s.dtypes else ""
+        lines.append(f"{name} = {{ {inner}{dtypes} }}")
     lines += ["", "# measured / formula by kind, shrunk towards its family, and the rows behind it", "[kinds]"]
     lines += [f"{name} = {{ factor = {_number(factor)}, rows = {n} }}" for name, (factor, n) in sorted(given.kinds.items())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -157,7 +157,9 @@ def main() -> None:
         print(f"{'fitted' if fitted(network) else 'other':7}{network:32}{math.exp(error):5.2f}   {ratios}")
     if args.write:
         arch = str(find_chip(args.chip).arch)
-        line = f"{arch} = {{ {', '.join(f'{k} = {v}' for k, v in given.items())} }} # fitted to whole models on {args.chip} by bench/fit_twin_models.py"
+        kept = calibration().generations[arch]
+        values = ", ".join(f"{k} = {v}" for k, v in given.items()) + f", wider = {kept.wider}, stands_on = {json.dumps(kept.stands_on)}"
+        line = f"{arch} = {{ {values} }} # fitted to whole models on {args.chip} by bench/fit_twin_models.py"
         text = CONSTANTS.read_text(encoding="utf-8")
         text, done = re.subn(rf"(?m)^{arch} = .*$", line, text)
         if not done:

@@ -25,6 +25,8 @@ class Work:
     reduced or laid out one by one; items: addresses that a scalar unit computes one by one; sorted: elements that are sorted.
     function_cycles: the part of vector_cycles in kinds that are made of exponentials, divisions and roots.
     flat: the operands are long vectors, as parameters and their gradients are, which no kernel just before has touched.
+    busy: cores' worth of bandwidth that the blocks draw, where they are not all loaded alike; started: cores whose start is paid for; 0 is as many as blocks.
+    least_cycles: cube cycles below which no cut can come, all cores at work from start to end.
     stages: parts of the kernel that wait for each other; flops: operations on the pipe that counts.
     """
 
@@ -50,6 +52,9 @@ class Work:
     scalar_cycles: float = 0.0
     function_cycles: float = 0.0
     flat: float = 0.0
+    least_cycles: float = 0.0
+    busy: float = 0.0
+    started: float = 0.0
     flops: float = 0.0
 
 
@@ -109,6 +114,18 @@ def deal(total: int, cores: int) -> tuple[int, int]:
     """
     share = -(-max(1, total) // cores)
     return -(-max(1, total) // share), share
+
+
+def started_of(total: int, cores: int) -> int:
+    """Cores that are paid for when `total` things are dealt out: as many as are used, but never more than for a thing more.
+
+    A larger total leaves cores out (64 rows are two for each of 32 cores, 48 are one for each of 48); what is dealt to more cores could be dealt so, too.
+
+    >>> [started_of(n, 48) for n in (8, 48, 49, 64)]
+    [8, 25, 25, 32]
+    """
+    blocks, share = deal(total, cores)
+    return min(blocks, deal(cores * share + 1, cores)[0])
 
 
 def tiles_of(nbytes: float, blocks: int, chip: Chip, buffers: int = 3) -> float:

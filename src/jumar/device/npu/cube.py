@@ -36,7 +36,10 @@ class Product:
 
 @dataclass(frozen=True)
 class Cut:
-    """How a product is cut: tile, cores used, products of the busiest core in cycles, bytes loaded over all cores, tiles of the busiest core."""
+    """How a product is cut: tile, cores used, products of the busiest core in cycles, bytes loaded over all cores, tiles of the busiest core.
+
+    busy: cores used, weighed by how much each has to do.
+    """
 
     tile: tuple[int, int]
     blocks: int
@@ -44,6 +47,7 @@ class Cut:
     loaded: float
     waves: int
     splits: int = 1
+    busy: float = 0.0
 
 
 def _up(value: int, step: int) -> int:
@@ -76,7 +80,7 @@ def cut(product: Product, cores: int, macs: int, l0_nbytes: int, l0c_nbytes: int
             load = max(loaded_core / l2_rate, unique / blocks / ddr_rate)
             store = waves * tm * tn * product.c / (ddr_rate * 2)
             cost = max(cycles, load) + 0.3 * min(cycles, load) + 0.5 * store + 300 * waves
-            found = Cut((tm, tn), blocks, cycles, loaded_core * blocks, waves)
+            found = Cut((tm, tn), blocks, cycles, loaded_core * tiles / waves, waves, busy=tiles / waves)
             if best is None or cost < best[0]:
                 best = (cost, found)
     if best is None:
@@ -89,7 +93,7 @@ def _split_k(product: Product, cores: int, chosen: Cut) -> Cut:
     idle = cores // max(1, chosen.blocks)
     if chosen.waves > 1 or idle < 2 or product.k < 8192 or product.m < 64:
         return chosen
-    return replace(chosen, blocks=chosen.blocks * idle, cycles=chosen.cycles / idle, splits=idle)
+    return replace(chosen, blocks=chosen.blocks * idle, cycles=chosen.cycles / idle, splits=idle, busy=chosen.busy * idle)
 
 
 def _matrix(operand: Operand) -> tuple[int, ...]:
@@ -201,8 +205,6 @@ def _cube(
     cores = max(1, chip.cube_cores)
     l2_rate = chip.l2_bytes_per_s / cores / chip.clock_hz
     ddr_rate = chip.memory_bytes_per_s / cores / chip.clock_hz
-    chosen = cut(product, cores, macs, chip.l0a_nbytes, chip.l0c_nbytes, ddr_rate, l2_rate)
-    chosen = _split_k(product, cores, chosen)
     item = product.a
     # rows shorter than a burst, or that do not start on 32 or 512 bytes, load slowly
     ragged = 0.0
@@ -212,10 +214,16 @@ def _cube(
     if ends and chip.split and product.batch == 1 and product.m < 8:
         # tiles of a few rows are cut for more rows than there are: loads do not keep up
         ragged += 0.4
+    # where one core holds both units, tiles are larger where loads are slow
+    slower = 1.0 if chip.split else 1.0 + 1.7 * ragged
+    chosen = cut(product, cores, macs, chip.l0a_nbytes, chip.l0c_nbytes, ddr_rate / slower, l2_rate / slower)
+    chosen = _split_k(product, cores, chosen)
     return Work(
         kind, CUBE if chosen.splits == 1 else MIX_CUBE, chosen.blocks, cores, read, written * (1 if chosen.splits == 1 else 2), read + written,
         again=max(0.0, chosen.loaded * again - read), loops=max(1.0, chosen.waves * _steps(product, item, chip)),
-        cube_cycles=chosen.cycles, tiles=float(chosen.waves), ragged=ragged,
+        cube_cycles=chosen.cycles, least_cycles=float(product.batch * product.m * product.n * product.k) / (macs * cores),
+        tiles=float(chosen.waves), ragged=ragged,
+        busy=chosen.busy, started=float(min(cores, product.batch * -(-product.m // 16) * -(-product.n // 16))),
         stages=1.0 + (1.0 if chosen.splits > 1 else 0.0) + (0.5 if "Quant" in kind.name else 0.0),
         flops=2.0 * product.batch * product.m * product.n * product.k,
     )  # fmt: skip
@@ -247,7 +255,9 @@ def _chain(task: Task, kind: Kind, chip: Chip, x: Operand, weights: Sequence[Ope
         )
         total = one if total is None else replace(
             total, read=total.read + one.read, written=total.written + one.written, again=total.again + one.again, footprint=total.footprint + one.footprint,
-            cube_cycles=total.cube_cycles + one.cube_cycles, tiles=total.tiles + one.tiles, flops=total.flops + one.flops, blocks=max(total.blocks, one.blocks),
+            cube_cycles=total.cube_cycles + one.cube_cycles,
+            least_cycles=total.least_cycles + one.least_cycles, tiles=total.tiles + one.tiles,
+            flops=total.flops + one.flops, blocks=max(total.blocks, one.blocks),
         )  # fmt: skip
     if total is None:
         return elementwise(task, kind, chip)
@@ -342,13 +352,20 @@ def conv(task: Task, kind: Kind, chip: Chip) -> Work:
         found = replace(
             found, blocks=found.cores, cube_cycles=found.flops / 2 / (found.cores * _rate_of(x, task, chip)[1]) * 1.0, core=CUBE
         )
-    elif chip.split and images > 1 and images <= 2 * found.cores and found.blocks > images // 2:
+    elif chip.split and found.cores <= images <= 2 * found.cores:
+        # enough images for all cores: each gets whole ones, as profiles show.  Fewer are cut inside, else most cores had none
         blocks, share = deal(images, found.cores)
-        found = (
-            replace(found, blocks=blocks, cube_cycles=max(found.cube_cycles, found.flops / 2 / _rate_of(x, task, chip)[1] / blocks))
-            if share
-            else found
+        even = images / share
+        shared = min(read, float(w.nbytes))
+        # the filter comes from memory once for all cores, the maps through the ports of those that have images
+        busy = (read + written) / (shared / found.cores + (read + written - shared) / even)
+        macs = _rate_of(x, task, chip)[1]
+        found = replace(
+            found, blocks=blocks, busy=busy, started=float(found.cores), cube_cycles=max(found.cube_cycles, found.flops / 2 / macs / even)
         )
+    if groups > 1 or depthwise:
+        # zeros that fill fractals are no work that must be done
+        found = replace(found, least_cycles=0.0)
     # where one core holds both units, load3d unfolds blocks that lie together, few channels or not
     return replace(found, again=max(0.0, found.again / spread), stages=2.0, ragged=2.0 if narrow and chip.split else 0.0)
 
@@ -395,7 +412,8 @@ def attention(task: Task, kind: Kind, chip: Chip) -> Work:
     vector_share = pairs / (blocks * (2 if chip.split else 1))
     return Work(
         kind, MIX_CUBE, blocks, cores, float(read), written, float(read + written), again=again, loops=max(1.0, length / 512 * share),
-        cube_cycles=flops / 2 * rows / macs / blocks * balance, vector_cycles=cycles_of(vector_share, softmax_ops, 4, chip) * balance * max(1.0, rows / 4),
+        cube_cycles=flops / 2 * rows / macs / blocks * balance,
+        least_cycles=flops / 2 / (macs * cores), vector_cycles=cycles_of(vector_share, softmax_ops, 4, chip) * balance * max(1.0, rows / 4),
         stages=float(kind.stages) * 2, tiles=float(share), flops=flops,
     )  # fmt: skip
 
@@ -476,6 +494,7 @@ def recurrent(task: Task, kind: Kind, chip: Chip) -> Work:
         one,
         core=MIX_CUBE,
         cube_cycles=one.cube_cycles * steps,
+        least_cycles=one.least_cycles * steps,
         again=float(w.nbytes) * (steps - 1),
         tiles=one.tiles * steps,
         stages=4.0 * steps,

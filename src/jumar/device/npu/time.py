@@ -47,7 +47,8 @@ def features(w: Work, chip: Chip, generation: Generation, resident_nbytes: float
         "collective": float(w.core == COMMUNICATION or w.kind.family == kinds.COMMUNICATE),
         "meta": float(w.kind.family == kinds.META),
         "conv": float(w.kind.family == kinds.CONV),
-        "blocks": float(w.blocks),
+        "started": float(w.started or w.blocks),
+        "busy": float(w.busy or w.blocks),
         "cores": float(w.cores),
         "read": w.read,
         "written": w.written,
@@ -89,7 +90,7 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     """Microseconds that each pipe of the busiest core is at work, and the parts of the time that no pipe hides."""
     cube = f["cube"] + f["mix_cube"]
     hit = hits(f, c)
-    part = f["blocks"] / f["cores"]
+    part = f["busy"] / f["cores"]
     # a few cores alone get more than their share of a rate, never more than their own port takes
     own_port = cube * f["split"] > 0  # where one core holds both units, both load through one port
     l2_efficiency = np.where(own_port, c["cube_l2"], c["l2_efficiency"])
@@ -133,7 +134,7 @@ def pipes(f: Columns, c: Columns) -> dict[str, Any]:
     )
     waits = np.maximum(0.0, f["stages"] - 1) * c["stage_us"] * (1 + c["ragged_vector"] * f["ragged"] * (1 - cube))
     # a kernel of more parts has more instructions to fetch on each core
-    cores = f["blocks"] * (c["block_us"] + c["block_stage_us"] * np.maximum(0.0, f["stages"] - 1) * (1 - cube))
+    cores = f["started"] * (c["block_us"] + c["block_stage_us"] * np.maximum(0.0, f["stages"] - 1) * (1 - cube))
     fixed = (launch + cores + waits) * f["fixed"]
     on_core = fixed + busy
     slow = c["ai_cpu_us"] + f["items"] * c["ai_cpu_item_us"]
@@ -161,7 +162,7 @@ class Spread:
     """What is left between formula and measurement in one family.   factor: median of measured / formula over its kinds.
 
     low, high: measured / predicted at 10 and 90 %, of kinds that were measured; low_new, high_new: of kinds that were not.
-    nbytes, flops: the largest kernel that was measured.
+    nbytes, flops: the largest kernel that was measured; dtypes: element types of the first operand that were, where the cube is used; empty: any.
     """
 
     factor: float = 1.0
@@ -171,18 +172,23 @@ class Spread:
     high_new: float = 2.6
     nbytes: float = 0.0
     flops: float = 0.0
+    dtypes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Generation:
     """How an architecture differs from the one that was measured.   Factors: launch and waits (times), rates of memory and L2, cycles of the cube, and of
-    the vector unit in exponentials, divisions and roots."""
+    the vector unit in exponentials, divisions and roots.
+
+    wider: power by which intervals are widened, as far as the generation's own measurements leave it uncertain; stands_on: which those are.
+    """
 
     launch: float = 1.0
     memory: float = 1.0
     cube: float = 1.0
     vector: float = 1.0
-    measured: bool = False
+    wider: float = 2.6
+    stands_on: str = "no kernel of this chip's generation was measured, nor a whole model"
 
 
 @dataclass(frozen=True)
@@ -202,7 +208,7 @@ def calibration() -> Calibration:
     table = tomllib.loads(text)
     return Calibration(
         {name: float(entry["value"]) for name, entry in table["constants"].items()},
-        {name: Spread(**entry) for name, entry in table["families"].items()},
+        {name: Spread(**(entry | {"dtypes": tuple(entry.get("dtypes", ()))})) for name, entry in table["families"].items()},
         {name: (float(entry["factor"]), int(entry["rows"])) for name, entry in table["kinds"].items()},
         {name: Generation(**entry) for name, entry in table["generations"].items()},
     )
@@ -236,16 +242,32 @@ def predict(task: Task, chip: Chip, *, resident_nbytes: float | None = None) -> 
     f = features(w, chip, generation, math.nan if resident_nbytes is None else resident_nbytes)
     found = {name: float(value) for name, value in pipes(f, given.constants).items()}
     factor = 1.0 if w.kind.family == kinds.META else factor_of(w, given)
-    time = found["time"] * factor
-    low, high, evidence = _interval(w, generation, given)
+    # what cannot be: the value lies above the roof and the cost of any kernel, the low end above the roof
+    roof = _roof_us(w, chip, resident_nbytes)
+    time = max(found["time"] * factor, roof + found["launch"] * factor if roof else 0.0)
+    low, high, evidence = _interval(task, w, generation, given)
     shown = {name: found[name] * factor for name in ("cube", "vector", "mte2", "mte3", "scalar") if found[name] > 0}
     shown["fixed"] = found["launch"] * factor
     busy = shown["fixed"] and 1.0 - shown["fixed"] / time if time else 0.0
     return Prediction(
-        time, time * low, time * high, _bottleneck(w, found), shown, w.blocks if w.core not in (AI_CPU, HOST, DVPP, COMMUNICATION) else 0,
+        time, max(time * low, roof), time * high, _bottleneck(w, found), shown, w.blocks if w.core not in (AI_CPU, HOST, DVPP, COMMUNICATION) else 0,
         max(0.0, min(1.0, w.blocks / w.cores * busy)), w.flops, evidence,
         w.read + w.written,
     )  # fmt: skip
+
+
+# of these a shape says the most that may be touched, not what is: tables, packed sequences, padded buffers of experts
+_ROOFLESS = frozenset({kinds.META, kinds.COMMUNICATE, kinds.GATHER, kinds.SCATTER, kinds.ATTENTION})
+
+
+def _roof_us(w: Work, chip: Chip, resident_nbytes: float | None) -> float:
+    """Microseconds below which nothing comes: the cube at its clock on all cores, and the bytes that L2 cannot hold at the documented bandwidth of memory."""
+    if w.core not in (VECTOR, MIX_VECTOR, CUBE, MIX_CUBE) or w.kind.family in _ROOFLESS or w.kind.name.startswith(("Moe", "Group")):
+        return 0.0
+    beyond = max(0.0, w.footprint - chip.l2_nbytes)
+    if resident_nbytes is not None:
+        beyond = max(beyond, w.read - resident_nbytes)
+    return max(w.least_cycles / chip.clock_hz, beyond / chip.memory_bytes_per_s) * 1e6
 
 
 def _bottleneck(w: Work, found: Mapping[str, float]) -> str:
@@ -259,7 +281,11 @@ def _bottleneck(w: Work, found: Mapping[str, float]) -> str:
     return "launch" if found[name] < found["launch"] else name
 
 
-def _interval(w: Work, generation: Generation, given: Calibration) -> tuple[float, float, str]:
+WIDEST = 3.0  # power of an interval beyond which it says no more than that nothing is known
+ALIKE = {"bf16": "f16", "u8": "i8"}  # element types that the cube takes at one rate
+
+
+def _interval(task: Task, w: Work, generation: Generation, given: Calibration) -> tuple[float, float, str]:
     """Factors of an 80 % interval, and what it stands on."""
     spread = given.families.get(w.kind.family, Spread())
     rows = given.kinds.get(w.kind.name, (1.0, 0))[1]
@@ -272,7 +298,12 @@ def _interval(w: Work, generation: Generation, given: Calibration) -> tuple[floa
     if spread.nbytes and (w.footprint > 2 * spread.nbytes or w.flops > 2 * max(spread.flops, 1.0)):
         wider *= 1.3
         reasons.append("extrapolated: larger than any kernel of its family that was measured")
-    if not generation.measured:
-        wider *= 1.6
-        reasons.append("no kernel of this chip's generation was measured")
+    first = next((o.dtype.name for o in task.inputs if o.dtype and o.size), "")
+    if spread.dtypes and ALIKE.get(first, first) not in spread.dtypes:
+        wider *= 1.3
+        reasons.append(f"no kernel of its family was measured in {first}")
+    if generation.wider > 1.0:
+        wider *= generation.wider
+        reasons.append(generation.stands_on)
+    wider = min(wider, WIDEST)
     return low**wider, high**wider, "; ".join(reasons) or "calibrated"

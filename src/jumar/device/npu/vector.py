@@ -22,6 +22,7 @@ from jumar.device.npu.counts import (
     largest_size,
     nbytes_of,
     rows_of,
+    started_of,
     tiles_of,
     vector_cores,
 )
@@ -45,6 +46,8 @@ def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
     ops = kind.ops + casts_of(operands) + max(0, len([o for o in task.inputs if o.size == out.size]) - 2) * 0.5
     wide = is_wide(operands) and kind.name not in ("Cast", "Abs", "Neg", "BitwiseAnd", "BitwiseOr", "BitwiseNot", "BitwiseXor")
     read, written = nbytes_of(task.inputs), nbytes_of(task.outputs)
+    # a core that has less than 4 KB draws less, too
+    busy = min(float(blocks), max(1.0, size / per_core))
     stages, rows = float(kind.stages), 0.0
     spread = [o for o in task.inputs if 1 < o.size < out.size and o.dtype]
     if spread and len(out.shape) > 1 and size >= 1024:
@@ -57,10 +60,11 @@ def elementwise(task: Task, kind: Kind, chip: Chip) -> Work:
     if kind.name in EVERYWHERE:
         blocks, stages = vector_cores(chip), stages + 1
     share = -(-size // blocks)
+    busy = busy if blocks == -(-size // per_core) else 0.0
     return Work(
         kind, VECTOR, blocks, vector_cores(chip), read, written, read + written, loops=tiles_of(read + written, blocks, chip),
         vector_cycles=cycles_of(share, ops, lane, chip), scalar_cycles=share * WIDE_CYCLES.get(kind.name, 5.0) if wide else 0.0, stages=stages, rows=rows,
-        flops=kind.ops * size,
+        busy=busy, flops=kind.ops * size,
     )  # fmt: skip
 
 
@@ -218,7 +222,11 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
     )
     planes = 0 if matrix or not plain else plain[0] * plain[1]
     cores = vector_cores(chip)
-    blocks = deal(images, cores)[0] if images >= 16 else min(cores, max(1, size // 8192))
+    blocks, share = deal(images, cores)
+    if images < 16 and (pieces := min(cores, max(1, size // 8192))) >= blocks:
+        # few images are cut inside
+        blocks, share = pieces, 0
+    load = share / images if share else 1 / blocks  # of the busiest core
     return Work(
         kind,
         VECTOR,
@@ -229,9 +237,9 @@ def transdata(task: Task, kind: Kind, chip: Chip) -> Work:
         read + written,
         loops=tiles_of(read + written, blocks, chip, 2),
         # filters are turned in four axes, maps in two; a matrix goes into blocks of whole rows, which the move itself lays out
-        shuffled=size / blocks * (4.0 if filters else 0.25 if matrix else 1.0),
+        shuffled=size * load * (4.0 if filters else 0.25 if matrix else 1.0),
         # the plane of each channel is a run of its own, with a turn of a loop around it
-        scalar_cycles=planes / blocks * (20.0 if filters else 36.0),
+        scalar_cycles=planes * load * (20.0 if filters else 36.0),
         stages=3.0,
     )
 
@@ -251,10 +259,12 @@ def reduce(task: Task, kind: Kind, chip: Chip) -> Work:
         blocks = cores
     # the axis at the end is reduced inside a register, others by adding rows
     lengthwise = size / left if task.outputs else size
-    ops = kind.ops + casts_of(task.inputs[:1]) + (3.0 if 1 < left and lengthwise < 64 else 0.0)
+    ops = kind.ops + casts_of(task.inputs[:1]) + (3.0 * min(1.0, 64 / lengthwise) if left > 1 else 0.0)
     return Work(
         kind, MIX_VECTOR if left > 1 or loss else VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read, blocks, chip, 1),
-        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip), stages=kind.stages + (0.5 if blocks > 1 and left == 1 else 1.0), flops=float(size),
+        vector_cycles=cycles_of(-(-size // blocks), ops, lane, chip),
+        started=float(blocks if left == 1 or loss else started_of(max(left, size // 8192), cores)),
+        stages=kind.stages + (0.5 if blocks > 1 and left == 1 else 1.0), flops=float(size),
     )  # fmt: skip
 
 
@@ -280,7 +290,7 @@ def norm(task: Task, kind: Kind, chip: Chip) -> Work:
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=min(2.0, tiles_of(read + written, blocks, chip, 3)),
         vector_cycles=cycles_of(share * padded, ops, lane, chip), rows=float(share * kind.stages / together), stages=float(kind.stages),
-        ragged=_ragged(length, source),
+        ragged=_ragged(length, source), started=float(started_of(rows, cores)),
         flops=kind.ops * size,
     )  # fmt: skip
 
@@ -430,15 +440,17 @@ def pool(task: Task, kind: Kind, chip: Chip) -> Work:
     s = whole.shape
     planes = s[0] * s[1] if len(s) >= 4 else max(1, whole.size // 4096)
     cores = vector_cores(chip)
-    blocks, share = deal(s[0] if len(s) >= 4 and 16 <= s[0] and "Grad" in kind.name else planes, cores)
+    dealt = s[0] if len(s) >= 4 and 16 <= s[0] and "Grad" in kind.name else planes
+    blocks, share = deal(dealt, cores)
+    load = share / max(1, dealt)  # of the busiest core
     height = pooled.shape[2] if len(pooled.shape) >= 5 else max(1, int(math.sqrt(pooled.size / max(1, planes))))
-    rows = planes * height / blocks
+    rows = planes * height * load
     latency = 200.0 if "Argmax" in kind.name or "Grad" in kind.name else 60.0
     lane = lane_nbytes(task.inputs)
     return Work(
         kind, VECTOR, blocks, cores, read, written, read + written, loops=tiles_of(read + written, blocks, chip, 3),
-        vector_cycles=cycles_of(pooled.size / blocks, kind.ops * window + 2, lane, chip), scalar_cycles=rows * min(window, 64) * latency if share else 0.0,
-        stages=3.0, flops=float(pooled.size * window),
+        vector_cycles=cycles_of(pooled.size * load, kind.ops * window + 2, lane, chip), scalar_cycles=rows * min(window, 64) * latency,
+        started=float(started_of(dealt, cores)), busy=1 / load, stages=3.0, flops=float(pooled.size * window),
     )  # fmt: skip
 
 
