@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 
 from rich.console import Console
 from tests.tools.enable.twins import too_large, twin
 
 from jumar.tools.enable.console import Teller
 from jumar.tools.enable.facts import Environment, ModelFact, Report
-from jumar.tools.enable.page import page
+from jumar.tools.enable.page import page, tiles
 from jumar.tools.enable.twin_facts import BANNER, TwinFact
 
 
@@ -47,6 +48,9 @@ def test_chips_are_compared_where_there_are_several() -> None:
     assert "does not fit: 40 GiB of 21 GiB" in text
     assert "a batch of 4" in text
     assert 'id="compare"' not in page(report(twin()))
+    socs = ("Ascend910B4", "Ascend310P3", "Ascend910A")
+    shown = [text for _, text in tiles(report(*(replace(twin(), soc=soc) for soc in socs)))]
+    assert all(any(text.startswith(f"on {soc}, predicted") for text in shown) for soc in socs)
 
 
 def test_the_json_document_holds_every_kernel_and_the_derived_figures() -> None:

@@ -12,6 +12,7 @@ import jumar
 from jumar.base import ImportFault, recording
 from jumar.frontend.importers.onnx import evaluator, trace
 from jumar.frontend.importers.onnx.rules import control
+from jumar.ir import Param
 
 TARGETS = ["interpreter", "cpu"]
 
@@ -344,3 +345,17 @@ def test_compiling_for_dims_stops_where_a_value_decides() -> None:
         m.graphs(dims={"n": 3})
     assert caught.value.code == "values-needed"
     assert len(m.graphs(np.array([1, 0, 2], np.float32))) == 1
+    graphs, hosts = m.traced(np.array([1, 0, 2], np.float32))
+    assert [h.partition("(")[0] for h in hosts] == ["non_zero"]
+    assert all({n for n in g.nodes if isinstance(n.op, Param)} == set(g.params) for g in graphs)
+
+
+def test_what_a_loop_gives_is_a_parameter_of_the_piece_behind_it() -> None:
+    body = "<body = b (int64 i, bool c, float[2] a) => (bool d, float[2] r) { d = Identity(c) r = Exp(a) }>"
+    m = jumar.load(
+        model(f"g (int64 n, float[2] x) => (float[2] y) {{ c = Constant<value: tensor = bool {{1}}> () \n y = Loop (n, c, x) {body} }}"),
+        target="interpreter",
+    )
+    graphs, hosts = m.traced(np.array(2), np.ones(2, np.float32))
+    assert hosts == ("a loop",)
+    assert graphs[-1].outputs == graphs[-1].params
