@@ -112,3 +112,14 @@ def test_too_little_memory_is_an_error_and_no_traceback(monkeypatch: pytest.Monk
     shown = capsys.readouterr()
     assert "got Unable to allocate 373 GiB" in shown.err
     assert json.loads(shown.out)["error"]["code"] == "memory"
+
+
+def test_a_bug_of_ours_is_an_error_document_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(*args: object, **named: object) -> None:
+        raise KeyError("v3")
+
+    monkeypatch.setattr(cli, "main", broken)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(KeyError):
+        main(["ops", "--json"])
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "our-bug"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.tools.helpers import small_network
 
-from jumar.base import TensorType, f32, i8, i32, i64
+from jumar.base import CompileError, TensorType, f32, i8, i32, i64
 from jumar.compiler import Advice, TwinOptions, advise, forecast
 from jumar.compiler.passes.switches import Switches
 from jumar.compiler.twin.advice import PER_SAMPLE
@@ -238,3 +238,19 @@ def test_what_gains_little_is_not_said_and_the_largest_gain_is_first() -> None:
     found = advise(forecast(layers(1000), CHIP))
     assert all(a.percent >= 1 and a.percent >= 0.15 * (a.high_percent - a.low_percent) for a in found)
     assert [a.percent for a in found] == sorted((a.percent for a in found), reverse=True)
+
+
+def test_a_change_that_the_chip_refuses_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = forecast(layers(64, rows=1), CHIP)
+    kinds = {a.kind for a in advise(found)}
+
+    def refused(self: object) -> None:
+        raise CompileError("refused", code=code)
+
+    monkeypatch.setattr("jumar.compiler.twin.advice.Change.forecast", refused)
+    code = "npu-operator"
+    assert kinds
+    assert advise(found) == ()
+    code = "our-bug"
+    with pytest.raises(CompileError):
+        advise(found)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jumar.base import DTYPES, OpError, TensorType
+from jumar.base import DTYPES, OpError, StackError, TensorType
 from jumar.compiler.passes.formats import Conversion
 from jumar.compiler.passes.precision import FORCE_FP16, FORCE_FP32, MIX_BF16, ORIGIN, TO_BF16, Precision
 from jumar.compiler.passes.select import Choice
@@ -129,7 +129,12 @@ def prepared_graph(graph: Graph) -> Graph:
 
 def _try(found: Forecast, idea: Idea) -> Advice | None:
     change = Change(idea.graph, found.chip, idea.options, idea.spared)
-    changed = change.forecast()
+    try:
+        changed = change.forecast()
+    except StackError as error:
+        if error.code == "our-bug":
+            raise
+        return None  # what the chip, or --strict, refuses is no advice, and no reason to tell nothing at all
     if not changed.memory.fits and found.memory.fits:
         return None
     if idea.what == MEMORY:
