@@ -2,8 +2,8 @@
 
 Question: error of src/jumar/device/npu/time.py on 568 kernels, predicted from shapes alone (block_dim is never an input), by fits that did not see them.
 Rivals on the same folds: a roofline with six fitted constants; TileSim's own predictions, as the table holds them, where it has one.
-Last answer, 30 Nov 2026: median error 11.7 %, 96.5 % within a factor two, Spearman 0.979, bias 0.974; one operator left out 16.8 %, 95.8 %.
-The roofline 30.6 %, 75.2 %; TileSim 1.0.9 39.8 % on the 421 rows it predicts (ours there 11.2 %).  Both rivals are given block_dim.
+Last answer, 30 Nov 2026: median error 11.8 %, 96.5 % within a factor two, Spearman 0.979, bias 0.976; one operator left out 17.0 %, 95.6 %.
+The roofline 30.6 %, 75.2 %; TileSim 1.0.9 39.8 % on the 421 rows it predicts (ours there 11.1 %).  Both rivals are given block_dim.
 What goes into each prediction and where it fails: docs/twin/time.md.  The machine plays no part but in the last line (time of a call).
 Run: PYTHONPATH=src python bench/twin_fidelity.py [--json FILE] [--data ../shared/data/op_times/op_times.csv.gz]
 """
