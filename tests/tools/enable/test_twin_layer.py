@@ -99,7 +99,7 @@ def test_an_operator_without_a_mapping_is_not_called_no_work(tmp_path: Path) -> 
 
 
 MODES_AND_SWITCHES = (
-    "allow_mix_precision,keep=relu", "allow_mix_precision_bf16", "O1,bf16", "O2,keep_batchnorm_fp32=off", "O3", "force_fp32,hf32=on",
+    "allow_mix_precision,keep=OpType::Relu", "allow_mix_precision_bf16", "O1,bf16", "O2,keep_batchnorm_fp32=off", "O3", "force_fp32,hf32=on",
     "must_keep_origin_dtype,hf32=on", "force_fp32,saturate,deterministic",
 )  # fmt: skip
 
