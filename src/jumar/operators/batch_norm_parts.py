@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jumar.base import Array, TensorType, f16
+from jumar.base import Array, OpError, TensorType, f16
 from jumar.ir import Node, Result, f32t, sample, tensor
 from jumar.operators.batch_norm import check_floats
 from jumar.operators.elementwise import Rsqrt, add, cast, maximum, mul, square, sub
@@ -82,7 +82,7 @@ class BatchNormGradReduce(Composite):
     )
 
     def infer(self, *types: TensorType) -> Result:
-        check_floats(self.name, *types[1:])
+        _check_gradient(self.name, *types)
         return types[2], types[2]
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
@@ -109,7 +109,7 @@ class BatchNormGradUpdate(Composite):
     )
 
     def infer(self, *types: TensorType) -> Result:
-        check_floats(self.name, *types[1:])
+        _check_gradient(self.name, *types)
         return types[1]
 
     def reference(self, *arrays: Array) -> Array:
@@ -127,6 +127,12 @@ class BatchNormGradUpdate(Composite):
         normal = mul(sub(x, by_channel(mean, x)), by_channel(rate, x))
         towards = mul(add(by_channel(dbias, x), mul(normal, by_channel(dscale, x))), share)
         return cast(mul(by_channel(mul(scale, rate), x), sub(dy, towards)), inputs[1].dtype)
+
+
+def _check_gradient(name: str, dy: TensorType, x: TensorType, *parts: TensorType) -> None:
+    check_floats(name, x, *parts)
+    if dy.shape != x.shape or not dy.dtype.is_float:
+        raise OpError(f"{name}: dy must be floats of the shape of x, got {dy} and {x}", code="dimension-mismatch")
 
 
 def _rest(rank: int) -> tuple[int, ...]:

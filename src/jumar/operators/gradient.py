@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from jumar.base import Array, OpError, TensorType, type_of
-from jumar.ir import Graph, Node, Op, Result, f32t, interpret, param, parse_op, sample
+from jumar.base import Array, OpError, StackError, TensorType, type_of
+from jumar.ir import Graph, Node, Op, Result, check_inputs, f32t, interpret, param, parse_op, sample
 from jumar.operators.families import Composite
 
 
@@ -36,14 +36,25 @@ class Gradient(Composite):
     @cached_property
     def forward(self) -> Op:
         """The operator whose gradient this is."""
-        return parse_op(self.of)
+        try:
+            return parse_op(self.of)
+        except StackError as error:
+            raise OpError(f"gradient: of must be the text of an operator, got {self.of!r}", code="attribute") from error
 
     def infer(self, *types: TensorType) -> Result:
         dy, *inputs = types
+        forward = self.forward
         if not all(0 <= i < len(inputs) for i in self.which) or not self.which:
             raise OpError(f"gradient: which must number inputs of {self.of}, got {self.which}", code="attribute")
-        if self.forward.infer(*inputs) != dy:
-            raise OpError(f"gradient: dy must be what {self.of} gives, got {dy}", code="dimension-mismatch")
+        try:
+            check_inputs(forward.name, forward.signature, inputs)
+            result = forward.infer(*inputs)
+        except StackError as error:
+            raise OpError(
+                f"gradient: inputs must be those of an operator: {error.what}", code=error.code or "dimension-mismatch"
+            ) from error
+        if result != dy:
+            raise OpError(f"gradient: dy must be what {self.of} gives, {result}, got {dy}", code="dimension-mismatch")
         found = tuple(inputs[i] for i in self.which)
         return found[0] if len(found) == 1 else found
 
