@@ -98,11 +98,21 @@ class Rows:
         return len(self.works)
 
 
+def table_of(path: Path) -> Path:
+    """The table itself, where a folder that holds it is given: `shared/data`, or `op_times` in it."""
+    inside = (path, path / "op_times.csv.gz", path / "op_times" / "op_times.csv.gz", path / "data" / "op_times" / "op_times.csv.gz")
+    found = next((p for p in inside if p.is_file()), None)
+    if found is None:
+        raise SystemExit(f"--data must be op_times.csv.gz or a folder that holds it, got {path}")
+    return found
+
+
 def read(path: Path) -> Rows:
     """The table, with what the formula takes of each row."""
     import csv
     import gzip
 
+    path = table_of(path)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         measured = [dict(row) for row in csv.DictReader(file)]
     pairs = [read_row(row) for _, row in read_table(path)]

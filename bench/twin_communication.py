@@ -83,6 +83,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
+    if not (options.data / "comm_times.csv").is_file():
+        parser.error(f"--data must be a folder with comm_times.csv, got {options.data}")
     measured, transfers = read(options.data)
     alone = [m for m in measured if m.us < max(60.0, 2.2 * m.link_us) and m.waited < 0.3 * m.us]
     if options.fit:

@@ -132,7 +132,7 @@ def _line(name: str, f: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=DATA, help="op_times.csv.gz, or a folder that holds it")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--worst", type=int, default=15)
     options = parser.parse_args()
