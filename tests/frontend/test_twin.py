@@ -72,3 +72,13 @@ def test_the_chip_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMAR_SOC", "310P33")
     with pytest.raises(DeviceError, match="310P3"):
         set_context(device_target="Ascend")
+
+
+def test_an_operator_whose_result_depends_on_values_runs_as_on_the_cpu_and_is_counted() -> None:
+    set_context(device_target="Ascend", mode=PYNATIVE_MODE)
+    x = Tensor(np.array([[1, 0], [0, 2]], np.float32))
+    assert ops.nonzero(x).asnumpy().tolist() == [[0, 0], [1, 1]]
+    assert ops.masked_select(x, x > 0).asnumpy().tolist() == [1, 2]
+    found = twin.watched()
+    assert found is not None
+    assert "non_zero" in [w.graph.name for w in found.graphs.values()]

@@ -49,14 +49,15 @@ def execute(op: Op, arrays: Sequence[Array]) -> Any:
         if len(_CALLS) > KEPT:
             _CALLS.clear()
         call = _CALLS[key] = _call_of(op, arrays)
-    if TWIN:
-        ran_operator(op, arrays)
     try:
-        return call(arrays)
+        result = call(arrays)
     except MemoryError as error:
         if isinstance(error, StackError):
             raise
         raise OutOfMemory(f"{op.name}: the result must fit into memory, got {error}", code="out-of-memory") from None
+    if TWIN:
+        ran_operator(op, arrays, result)
+    return result
 
 
 def _call_of(op: Op, arrays: Sequence[Array]) -> Call:

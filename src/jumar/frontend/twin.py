@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jumar.base import Array, config, event, type_of
 from jumar.device import find_cann
-from jumar.ir import Graph, Op, apply, param
+from jumar.ir import Graph, Node, Op, param
 from jumar.log import warning
 
 if TYPE_CHECKING:
@@ -90,14 +90,17 @@ def _copied(arrays: Sequence[Array], seen: Iterable[Watched]) -> tuple[Array, ..
     return tuple(a.copy() for a in arrays) if held + sum(a.nbytes for a in arrays) <= KEPT_NBYTES else None
 
 
-def ran_operator(op: Op, arrays: Sequence[Array]) -> None:
-    """One operator ran by itself."""
+def ran_operator(op: Op, arrays: Sequence[Array], result: Any) -> None:
+    """One operator ran by itself.   result: an array or a tuple of them: its types are known now, also where they depend on values."""
     seen = TWIN[0].graphs
-    key = (op, *[(a.shape, a.dtype) for a in arrays])
+    results = result if isinstance(result, tuple) else (result,)
+    key = (op, *[(a.shape, a.dtype) for a in (*arrays, *results)])
     found = seen.get(key)
     if found is None:
-        node = apply(op, *(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays)))
-        found = seen[key] = Watched(Graph(op.name, node.inputs, node.results), OPERATOR)
+        params = tuple(param(f"x{i}", type_of(a)) for i, a in enumerate(arrays))
+        types = tuple(map(type_of, results))
+        node = Node(op, params, types if isinstance(result, tuple) else types[0])
+        found = seen[key] = Watched(Graph(op.name, params, node.results), OPERATOR)
     found.runs += 1
     if len(TWIN[0].order) < LONGEST:
         TWIN[0].order.append(found)
