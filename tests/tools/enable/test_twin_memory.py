@@ -6,25 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tools.enable.twins import CHIP, twin_of
 from tests.tools.helpers import small_network
 
 from jumar.base import TensorType, ToolError, f32
 from jumar.compiler import TwinOptions
-from jumar.device.npu import find_chip
 from jumar.frontend import load
 from jumar.ir import Graph, constant, param
 from jumar.operators import Add, MatMul, Relu
-from jumar.tools.enable.twin import TwinRequest, batch_command, look
+from jumar.tools.enable.twin import TwinRequest, look
 from jumar.tools.enable.twin_facts import TwinFact
 from jumar.tools.enable.twin_options import parse_training
-
-CHIP = find_chip("Ascend910B4")
-
-
-def twin_of(path: Path, **options) -> TwinFact:
-    model = load(path)
-    graphs = model.graphs(dims=dict.fromkeys(model.free_dims, 1))
-    return look(graphs, CHIP, TwinRequest((CHIP,), TwinOptions(**options)), batch_command(model.inputs))[0]
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,14 @@
-"""A hand-made `TwinFact`, for tests of what shows it."""
+"""A hand-made `TwinFact`, for tests of what shows it, and that of a model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from jumar.compiler import TwinOptions
+from jumar.device.npu import find_chip
+from jumar.frontend import load
+from jumar.tools.enable.twin import TwinRequest, batch_command, look
 from jumar.tools.enable.twin_facts import (
     AdviceFact,
     Bar,
@@ -23,6 +28,16 @@ from jumar.tools.enable.twin_facts import (
     UnitFact,
     ValueNumerics,
 )
+
+CHIP = find_chip("Ascend910B4")
+
+
+def twin_of(path: Path, **options) -> TwinFact:
+    """What the twin says of a model on `CHIP`, with 1 for each free dimension."""
+    model = load(path)
+    graphs = model.graphs(dims=dict.fromkeys(model.free_dims, 1))
+    return look(graphs, CHIP, TwinRequest((CHIP,), TwinOptions(**options)), batch_command(model.inputs))[0]
+
 
 KINDS = (
     ("MatMulV2", "cube", "cube", 8e8, 3 << 20),

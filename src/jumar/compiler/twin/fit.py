@@ -340,12 +340,6 @@ class _Search:
             self.grown[alike] = self.scaled.growth(alike)
         return self.grown[alike]
 
-    def _slower(self, option: Training, first: Training) -> float:
-        """Part of a step's time that an option adds, about."""
-        if option.recompute and not first.recompute:
-            return FORWARD_AGAIN
-        return self._growth(option).again if option.cheap and not first.cheap else 0.0
-
     def _fixed(self, training: Training | None, batch: int) -> int:
         """What stands all the time, and what the batch is fed."""
         graph, halves = self.scaled.graph, self.scaled.halves

@@ -170,21 +170,8 @@ class History:
     at: Event | None = None
 
     @property
-    def peak_allocated_nbytes(self) -> int:
-        return max((f.allocated_nbytes for f in self.figures), default=0)
-
-    @property
     def peak_reserved_nbytes(self) -> int:
         return max((f.reserved_nbytes for f in self.figures), default=0)
-
-    @property
-    def peak_requested_nbytes(self) -> int:
-        return max((f.requested_nbytes for f in self.figures), default=0)
-
-    @property
-    def overhead(self) -> float:
-        """What the pool holds at most, over what is in use at most."""
-        return self.peak_reserved_nbytes / self.peak_allocated_nbytes if self.peak_allocated_nbytes else 1.0
 
     @property
     def at_peak(self) -> Figures | None:

@@ -6,19 +6,13 @@ In: chips/*.toml, one file a SoC with its bins, every figure with its kind and s
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from jumar.base import DeviceError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # the same parser, before it went into the standard library
-    import tomli as tomllib
+from jumar.device.npu.tables import ROOM, read_toml
 
 DOCUMENTED, MEASURED, DERIVED = KINDS = ("documented", "measured", "derived")
 
@@ -109,9 +103,8 @@ class Chip:
 @cache
 def chips() -> tuple[Chip, ...]:
     """Every chip that is known, the bins of one file after the chip that gives the file its name."""
-    folder = resources.files("jumar.device.npu") / "chips"
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    return tuple(chip for file in files for chip in _read(tomllib.loads(file.read_text(encoding="utf-8"))))
+    names = sorted(path.name for path in (ROOM / "chips").glob("*.toml"))
+    return tuple(chip for name in names for chip in _read(read_toml(f"chips/{name}")))
 
 
 def find_chip(name: str) -> Chip:

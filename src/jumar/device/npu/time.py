@@ -9,11 +9,9 @@ The shape of the model, which works on one kernel or on columns of many (bench a
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,9 @@ from jumar.device.npu import kinds
 from jumar.device.npu.chip import Chip
 from jumar.device.npu.communication import collective
 from jumar.device.npu.counts import Work, ints
+from jumar.device.npu.tables import read_toml
 from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Prediction, Task
 from jumar.device.npu.work import work
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # the same parser, before it went into the standard library
-    import tomli as tomllib
 
 Columns = Mapping[str, Any]  # floats, or arrays of one length
 
@@ -204,8 +198,7 @@ class Calibration:
 @cache
 def calibration() -> Calibration:
     """What constants.toml holds.   Written by bench/fit_twin.py."""
-    text = (resources.files("jumar.device.npu") / "constants.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = read_toml("constants.toml")
     return Calibration(
         {name: float(entry["value"]) for name, entry in table["constants"].items()},
         {name: Spread(**(entry | {"dtypes": tuple(entry.get("dtypes", ()))})) for name, entry in table["families"].items()},
