@@ -1,0 +1,28 @@
+"""An Ascend host as its own files and tools describe it: versions, cards, networks, error codes; texts in, typed values out.
+
+In: texts that npu-smi, hccn_tool, the packages' version files and logs hold.  Out: values that know what they mean and precise complaints.
+Nothing is started, nothing is sent.  Each name is imported when it is first asked for, so that a deployed model does not wait for tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jumar.device.ascend.cann import Cann, find_cann
+
+if TYPE_CHECKING:
+    pass
+
+_FACES: dict[str, str] = {}  # where each name lives: file -> its names
+_PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
+
+__all__ = ["Cann", "find_cann"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
