@@ -17,6 +17,7 @@ from jumar.base.errors import (
     nearest,
 )
 from jumar.base.store import Store, seal, unseal
+from jumar.base.toml import read_toml
 from jumar.base.trace import Event, Span, event, recording, span
 from jumar.base.types import (
     DTYPES,

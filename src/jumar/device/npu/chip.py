@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jumar.base import DeviceError
-from jumar.device.npu.tables import ROOM, read_toml
+from jumar.base import DeviceError, read_toml
 
+_CHIPS = Path(__file__).with_name("chips")
 DOCUMENTED, MEASURED, DERIVED = KINDS = ("documented", "measured", "derived")
 
 
@@ -103,8 +104,8 @@ class Chip:
 @cache
 def chips() -> tuple[Chip, ...]:
     """Every chip that is known, the bins of one file after the chip that gives the file its name."""
-    names = sorted(path.name for path in (ROOM / "chips").glob("*.toml"))
-    return tuple(chip for name in names for chip in _read(read_toml(f"chips/{name}")))
+    names = sorted(path.name for path in _CHIPS.glob("*.toml"))
+    return tuple(chip for name in names for chip in _read(read_toml(_CHIPS / name)))
 
 
 def find_chip(name: str) -> Chip:

@@ -12,15 +12,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jumar.base import read_toml
 from jumar.device.npu import kinds
 from jumar.device.npu.chip import Chip
 from jumar.device.npu.communication import collective
 from jumar.device.npu.counts import Work, ints
-from jumar.device.npu.tables import read_toml
 from jumar.device.npu.task import AI_CPU, COMMUNICATION, CUBE, DVPP, HOST, MIX_CUBE, MIX_VECTOR, VECTOR, Prediction, Task
 from jumar.device.npu.work import work
 
@@ -198,7 +199,7 @@ class Calibration:
 @cache
 def calibration() -> Calibration:
     """What constants.toml holds.   Written by bench/fit_twin.py."""
-    table = read_toml("constants.toml")
+    table = read_toml(Path(__file__).with_name("constants.toml"))
     return Calibration(
         {name: float(entry["value"]) for name, entry in table["constants"].items()},
         {name: Spread(**(entry | {"dtypes": tuple(entry.get("dtypes", ()))})) for name, entry in table["families"].items()},

@@ -1,0 +1,97 @@
+"""Logs to a verdict: every line that a rule or a code speaks of, in the order of time over files and ranks; the first error; what followed.
+
+In: `Source`s.  Out: `Verdict`.  Before: sources.py, scan.py, derive.py.  After: jumar.tools.verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from jumar.device.ascend import codes_in
+from jumar.tools.diagnose import derive
+from jumar.tools.diagnose.scan import Patterns, Scanned, scan
+from jumar.tools.diagnose.sources import Source, source_of_text
+from jumar.tools.knowledge import Fact, Hit, Rule, apply_rules, load_rules
+from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
+
+ERROR = (
+    r"\b(error|errors|critical|fatal|exception|failed|fail|failure|abort(ed)?|killed|denied|refused|timed? ?out|cannot|can't|unable|invalid|mismatch"
+    r"|no such file|not found|not supported|unsupported|undefined|segmentation|core dumped|out of memory|overflow|corrupt\w*)\b"
+    r"|(Error|Exception|Warning|Fault)\b|\b(E[A-Z]?\d{4,5}|ERR\d{5})\b|错误|失败|异常|报错|超时|不支持|溢出"
+)
+CODE = r"\bE[A-Z]\d{4}\b|\bE\d{5}\b|\bERR\d{5}\b|\b(code|ret|retCode|result|errno|errNo|hcclRet|drvRet\w*|drv_ret_code|error)\b.{0,24}?-?(0x)?[0-9a-f]{2,}|return\[\d+\]|ret:\s*-?\d+"
+QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|\b0 (errors|failed)\b"
+KEPT_CODES = 12
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Rules made ready for many texts.   patterns: all that is looked for."""
+
+    rules: tuple[Rule, ...]
+    patterns: Patterns
+
+    def of(self, sources: Iterable[Source], facts: Iterable[Fact] = (), progress: Callable[[int], None] = lambda _: None) -> Verdict:
+        """The verdict on sources.   facts: what else is known."""
+        sources = tuple(sources)
+        scanned = scan(self.patterns, sources, progress)
+        found = apply_rules(self.rules, scanned.hits, (*facts, *derive.derive(scanned.hits)), scanned.counts)
+        errors = _errors(scanned)
+        codes = _codes(scanned, [e for f in found.ordered[:1] for e in f.evidence])
+        layer, confidence = "", "none"
+        if found.ordered:
+            layer, confidence = found.ordered[0].rule.layer, CONFIDENCE[found.ordered[0].rule.tier]
+        elif codes:
+            layer, confidence = next((c.layer for d in codes for c in d.codes[:1] if c.layer), ""), "low"
+        return Verdict(
+            findings=found.ordered,
+            followed=found.followed,
+            codes=codes,
+            layer=layer,
+            confidence=confidence,
+            first_error=errors[0].evidence if errors else None,
+            sources=tuple(s.name for s in sources),
+            lines=scanned.lines,
+        )
+
+
+@cache
+def ready() -> Diagnosis:
+    """Our rules, made ready once."""
+    return with_rules(load_rules())
+
+
+def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
+    return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, QUIET, *derive.PATTERNS]))
+
+
+def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:
+    """The verdict on logs."""
+    return ready().of(sources, progress=progress)
+
+
+def diagnose_text(text: str, environment: str = "", rules: Diagnosis | None = None) -> Verdict:
+    """The verdict on a pasted text.   environment: what else is known of the machine, as people write it; rules: others than ours."""
+    sources = [source_of_text("input", text)]
+    if environment.strip():
+        sources.append(source_of_text("environment", environment))
+    return (rules or ready()).of(sources)
+
+
+def _errors(scanned: Scanned) -> list[Hit]:
+    """Lines that look like an error, the earliest first."""
+    quiet = {(h.evidence.source, h.evidence.line) for h in scanned.hits.get(QUIET, ())}
+    return sorted((h for h in scanned.hits.get(ERROR, ()) if (h.evidence.source, h.evidence.line) not in quiet), key=lambda h: h.moment)
+
+
+def _codes(scanned: Scanned, first: list[object]) -> tuple[Decoded, ...]:
+    """Every code that a line states, those of the verdict's evidence first, then in the order of time."""
+    found: dict[str, Decoded] = {}
+    hits = sorted(scanned.hits.get(CODE, ()), key=lambda h: (h.evidence not in first, h.moment))
+    for hit in hits:
+        for mention in codes_in(hit.evidence.text):
+            if mention.text not in found:
+                found[mention.text] = Decoded(mention.text, (mention.code,), hit.evidence)
+    return tuple(found.values())[:KEPT_CODES]

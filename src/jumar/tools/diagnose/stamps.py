@@ -1,0 +1,83 @@
+"""When and by whom a line was written: the time stamps and rank marks of every log that people paste.
+
+In: one line of text (and its file's name).  Out: `Stamp`.  Times are seconds since 1970 as the log's own clock shows them; dmesg's seconds since
+boot are not comparable with them and give no time.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from time import gmtime
+
+_DATE = r"(?P<y>20\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)"
+_CLOCK = r"(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,:](?P<f>\d{1,9}(?:\.\d{3}){0,2}))?"
+_TIMES = tuple(
+    re.compile(form)
+    for form in (
+        rf"{_DATE}[-T _]{_CLOCK}",  # plog and MindSpore 2025-03-26-17:01:02.816.428; ISO; logging 2025-03-26 17:01:02,816
+        rf"\b[IWEF](?P<mo>\d\d)(?P<d>\d\d)\s+{_CLOCK}",  # glog E0419 16:59:47.826516
+        rf"\b(?P<mo>\d\d)-(?P<d>\d\d)\s+{_CLOCK}",  # vLLM 08-05 11:23:25
+        rf"\b(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+(?P<d>\d\d?)\s+{_CLOCK}(?:\s+(?P<y>20\d\d))?",  # syslog, ctime
+        rf"^\W*{_CLOCK}\s",  # 11:05:31.652
+    )
+)
+_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_RANK = re.compile(
+    r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b|\[(?P<e>\d{1,5})\]<stderr>",
+    re.IGNORECASE,
+)
+_FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(?P<a>\d{1,5})(?:[^\d]|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """seconds: of the log's clock, None where the line has no time; rank: of the process, -1 unknown."""
+
+    seconds: float | None = None
+    rank: int = -1
+
+
+def stamp(line: str, near: float = 0.0) -> Stamp:
+    """Time and rank that a line states.
+
+    >>> stamp("[rank3]:[ERROR] 2025-07-17-11:24:32 (PID:2000, Device:3, RankID:3) ERR01100").rank
+    3
+    >>> stamp("EZ9999: [PID: 775] 2025-02-16-12:18:25.258.321 Cannot find") .seconds - stamp("2025-02-16 12:18:24").seconds
+    1.258321
+    """
+    return Stamp(seconds_of(line[:400], near), rank_of(line[:400]))
+
+
+def seconds_of(line: str, near: float = 0.0) -> float | None:
+    """The time that a line states, in seconds.   near: a time of the same log; year and date that the line leaves out are taken from it."""
+    then = gmtime(near)
+    for form in _TIMES:
+        if found := form.search(line):
+            part = found.groupdict()
+            month = _MONTHS[part["mon"]] if part.get("mon") else int(part.get("mo") or then.tm_mon)
+            year, day = int(part.get("y") or then.tm_year), int(part.get("d") or then.tm_mday)
+            hour, minute, second = int(part["h"]), int(part["mi"]), int(part["s"])
+            if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+                continue
+            fraction = (part.get("f") or "0").replace(".", "")
+            return calendar.timegm((year, month, day, hour, minute, second)) + int(fraction) / 10 ** len(fraction)
+    return None
+
+
+def rank_of(line: str) -> int:
+    found = _RANK.search(line)
+    return int(next(g for g in found.groups() if g is not None)) if found else -1
+
+
+def rank_of_file(name: str) -> int:
+    """The rank that a file's name states: worker_3.log, rank_3/, device-3/.
+
+    >>> rank_of_file("logs/worker_3.log"), rank_of_file("run.log")
+    (3, -1)
+    """
+    found = None
+    for found in _FILE_RANK.finditer(name):
+        pass
+    return int(found["a"]) if found else -1

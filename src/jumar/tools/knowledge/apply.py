@@ -1,0 +1,113 @@
+"""Rules over what was seen: hits and facts in, findings in order out: the cause first, what merely followed apart.
+
+In: `Rule`s, the hits of each pattern, facts (diagnose, doctor).  Out: `Finding`s, read by `Verdict`.
+The order: `cause` before `symptom` before `hint`; a higher rank first; then the earliest.  What a finding explains, and what is vaguer than the
+first and of the same layer, has followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
+from jumar.tools.knowledge.rule import FACT, TIERS, Rule, Text, fill
+
+SHOWN = 3  # lines of evidence that a finding keeps
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that applies.   values: for its texts; evidence: its first lines; count: how many lines in all; follows: the rule that explains it."""
+
+    rule: Rule
+    values: Mapping[str, str]
+    evidence: tuple[Evidence, ...]
+    count: int
+    moment: Moment
+    follows: str = ""
+
+    def text(self, lang: str) -> Text:
+        return self.rule.texts[lang].filled(self.values)
+
+    def what(self, lang: str) -> str:
+        return self.text(lang).what
+
+    def fix(self, lang: str) -> tuple[str, ...]:
+        return self.text(lang).fix
+
+    def run(self) -> tuple[str, ...]:
+        """Commands to look or mend, for the user to run: Jumar never does."""
+        return tuple(fill(command, self.values) for command in self.rule.run)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """ordered: causes that stand for themselves, the first is the verdict; followed: what came of them."""
+
+    ordered: tuple[Finding, ...]
+    followed: tuple[Finding, ...]
+
+
+def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = (), counts: Mapping[str, int] | None = None) -> Findings:
+    """Which rules apply, and in what order.   hits: by pattern as the rule spells it; counts: lines of a pattern, where not all hits were kept."""
+    known: dict[str, list[Fact]] = {}
+    for fact in facts:
+        known.setdefault(fact.name, []).append(fact)
+    found = [f for rule in rules if (f := _apply(rule, hits, known, counts or {}))]
+    found.sort(key=_order)
+    return _split(found)
+
+
+def _order(finding: Finding) -> tuple[int, int, Moment]:
+    return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.moment
+
+
+def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]], counts: Mapping[str, int]) -> Finding | None:
+    def seen(pattern: str) -> list[Hit]:
+        if pattern.startswith(FACT):
+            return [_as_hit(fact) for fact in facts.get(pattern[len(FACT) :], ())]
+        return list(hits.get(pattern, ()))
+
+    if any(seen(pattern) for pattern in rule.without):
+        return None
+    also = [seen(pattern) for pattern in rule.also]
+    if not all(also):
+        return None
+    own = sorted((hit for pattern in rule.match for hit in seen(pattern)), key=lambda hit: hit.moment)
+    if not own:
+        return None
+    values: dict[str, str] = {}
+    for hit in (*own, *(hit for found in also for hit in found)):
+        for name, value in hit.groups.items():
+            values.setdefault(name, value)
+    lines = dict.fromkeys(hit.evidence for hit in (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN]) if hit.evidence.text.strip())
+    count = sum(counts.get(pattern, len(seen(pattern))) for pattern in rule.match)
+    return Finding(rule, values, tuple(lines)[:SHOWN], count, own[0].moment)
+
+
+def _as_hit(fact: Fact) -> Hit:
+    evidence = fact.evidence[0] if fact.evidence else Evidence("", 0, "")
+    return Hit(evidence, fact.moment, fact.values)
+
+
+def _split(found: list[Finding]) -> Findings:
+    """Those that stand for themselves, and those that another explains; a circle of two explains neither."""
+    explained: dict[str, str] = {}
+    for finding in found:
+        for other in found:
+            if other is finding or finding.rule.name in explained:
+                continue
+            if any(fnmatchcase(other.rule.name, glob) for glob in finding.rule.explains):
+                explained.setdefault(other.rule.name, finding.rule.name)
+    ordered = [f for f in found if f.rule.name not in explained]
+    if ordered:  # what is vaguer than the verdict adds nothing to it
+        first = ordered[0]
+        for finding in ordered[1:]:
+            if finding.rule.tier != first.rule.tier:
+                explained[finding.rule.name] = first.rule.name
+    return Findings(
+        tuple(f for f in ordered if f.rule.name not in explained),
+        tuple(replace(f, follows=explained[f.rule.name]) for f in found if f.rule.name in explained),
+    )

@@ -1,0 +1,207 @@
+"""A rule: patterns that find one kind of failure, the layer at fault, and what to tell the user, in English and Chinese.
+
+In: rules/*.toml, layers.toml, and the user's own folder (JUMAR_RULES).  Out: `Rule`, `Layer`, read by apply.py, by the docs and by the tests.
+A rule is data: adding one touches no code.  The format is told in docs/field/rules.md and checked here, with the file and the rule named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import re2
+
+from jumar.base import ToolError, config, nearest, read_toml
+
+HERE = Path(__file__).parent
+TIERS = ("cause", "symptom", "hint")
+STACK = ("os", "host_env", "driver", "firmware", "hardware", "container", "kubernetes", "cann", "framework", "application")
+FACT = "fact:"
+LANGUAGES = ("en", "zh")
+_PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the machine.   title, next: by language; next: what to look at when the cause is not known."""
+
+    name: str
+    title: Mapping[str, str]
+    next: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is told in one language.   what: what failed and why; fix: what to do, in order; next: where to look if that does not help."""
+
+    what: str
+    fix: tuple[str, ...]
+    next: str = ""
+
+    def filled(self, values: Mapping[str, str]) -> Text:
+        return Text(fill(self.what, values), tuple(fill(step, values) for step in self.fix), fill(self.next, values))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of failure.   match: any of these finds it; also: each must be found too; without: none may be found (a regex, or fact:NAME).
+
+    tier: `cause` where the text names or proves the cause, `symptom` where the cause is probable, `hint` where it only points at a layer.
+    rank: higher goes first within a tier; explains: findings (names, globs) that merely follow from this one.
+    examples, others: texts that must, and must not, have this verdict; seen: field cases that were in view when the rule was written.
+    """
+
+    name: str
+    layer: str
+    stack: str
+    cause: str
+    tier: str
+    match: tuple[str, ...]
+    texts: Mapping[str, Text]
+    source: str
+    also: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    rank: int = 0
+    examples: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    file: str = field(default="", compare=False)
+
+    def patterns(self) -> tuple[str, ...]:
+        """Every regex of the rule."""
+        return tuple(p for p in (*self.match, *self.also, *self.without) if not p.startswith(FACT))
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """A text with its placeholders filled: what was caught, else what stands after the colon.
+
+    >>> fill("port {port:of HCCL} is taken, {name:x}", {"port": "60000"})
+    'port 60000 is taken, x'
+    """
+    return _PLACE.sub(lambda m: values.get(m[1]) or m[2], text)
+
+
+def compiled(pattern: str) -> Any:
+    """The regex of a rule: linear-time, case-insensitive, within one line, over UTF-8 bytes."""
+    return re2.compile(as_written(pattern), regex_options())
+
+
+def as_written(pattern: str) -> bytes:
+    """A rule's pattern as the engine takes it: ^ and $ mean the ends of a line."""
+    return b"(?m)" + pattern.encode()
+
+
+@cache
+def regex_options() -> Any:
+    options = re2.Options()
+    options.case_sensitive = False
+    options.never_nl = True
+    options.log_errors = False
+    options.max_mem = 32 << 20
+    return options
+
+
+def layers() -> dict[str, Layer]:
+    """The layers by name, in the order of layers.toml."""
+    rows = read_toml(HERE / "layers.toml")["layer"]
+    return {
+        row["name"]: Layer(row["name"], {lang: row[lang]["title"] for lang in LANGUAGES}, {lang: row[lang]["next"] for lang in LANGUAGES})
+        for row in rows
+    }
+
+
+def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
+    """Every rule, ours and those of JUMAR_RULES, in the order of their files; raises ToolError where one breaks the format."""
+    if folders is None:
+        own = config("rules")
+        folders = (HERE / "rules", *((Path(own),) if own else ()))
+    found: dict[str, Rule] = {}
+    known = frozenset(layers())
+    for folder in folders:
+        if not folder.is_dir():
+            raise ToolError(f"rules: folder must exist, got {folder}", hint="JUMAR_RULES names a folder of *.toml files", code="rule-format")
+        for file in sorted(folder.glob("*.toml")):
+            for rule in _read(file, known):
+                if rule.name in found:
+                    raise ToolError(f"{file.name}: rule names must be unique, got {rule.name!r} again", code="rule-format")
+                found[rule.name] = rule
+    return tuple(found.values())
+
+
+def _read(file: Path, known_layers: frozenset[str]) -> list[Rule]:
+    try:
+        table = read_toml(file)
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{file.name}: must be TOML, got {error}", code="rule-format") from error
+    return [_rule(row, file.name, known_layers) for row in table.get("rule", ())]
+
+
+_KEYS = frozenset("name layer stack cause tier match with without explains run rank source en zh example not seen".split())
+
+
+def _rule(row: Mapping[str, Any], file: str, known_layers: frozenset[str]) -> Rule:
+    name = str(row.get("name", "?"))
+
+    def wrong(what: str, hint: str = "") -> ToolError:
+        return ToolError(f"{file}: rule {name!r}: {what}", hint=hint, code="rule-format")
+
+    def words(key: str) -> tuple[str, ...]:
+        value = row.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise wrong(f"{key} must be a list of texts, got {value!r}")
+        return tuple(value)
+
+    def one_of(key: str, known: Iterable[str]) -> str:
+        value = str(row.get(key, ""))
+        if value not in known:
+            raise wrong(f"{key} must be one of {', '.join(sorted(known))}, got {value!r}", nearest(value, list(known)))
+        return value
+
+    if unknown := sorted(set(row) - _KEYS):
+        raise wrong(f"keys must be known, got {unknown[0]!r}", nearest(unknown[0], list(_KEYS)))
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise wrong("name must be lower case words joined by -")
+    for key in ("cause", "source"):
+        if not isinstance(row.get(key), str) or not row[key]:
+            raise wrong(f"{key} must be a text, got {row.get(key)!r}")
+    rule = Rule(
+        name=name,
+        layer=one_of("layer", known_layers),
+        stack=one_of("stack", STACK),
+        cause=row["cause"],
+        tier=one_of("tier", TIERS),
+        match=words("match"),
+        texts={lang: _text(row.get(lang), lang, wrong) for lang in LANGUAGES},
+        source=row["source"],
+        also=words("with"),
+        without=words("without"),
+        explains=words("explains"),
+        run=words("run"),
+        rank=int(row.get("rank", 0)),
+        examples=words("example"),
+        others=words("not"),
+        seen=words("seen"),
+        file=file,
+    )
+    if not rule.match:
+        raise wrong("match must hold at least one pattern")
+    for pattern in rule.patterns():
+        try:
+            compiled(pattern)
+        except re2.error as error:
+            raise wrong(f"pattern must be RE2 syntax (no lookaround, no backreference), got {pattern!r}: {error}") from error
+    return rule
+
+
+def _text(row: Any, lang: str, wrong: Callable[[str], ToolError]) -> Text:
+    if not isinstance(row, dict) or not isinstance(row.get("what"), str) or not isinstance(row.get("fix"), list):
+        raise wrong(f"{lang}.what must be a text and {lang}.fix a list of texts")
+    if unknown := set(row) - {"what", "fix", "next"}:
+        raise wrong(f"{lang} must hold what, fix, next, got {sorted(unknown)}")
+    return Text(row["what"], tuple(row["fix"]), row.get("next", ""))

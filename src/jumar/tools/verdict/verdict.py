@@ -1,0 +1,48 @@
+"""A verdict: which layer is at fault, how sure that is, what followed, and what was read.
+
+In: findings, decoded codes, the first error (diagnose), checks and levels (doctor).  Out: `Verdict`, shown by terminal.py, document.py, page.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jumar.device.ascend import Code
+from jumar.tools.knowledge import Evidence, Finding
+
+CONFIDENCE = {"cause": "high", "symptom": "medium", "hint": "low"}  # by the tier of the first finding
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """An error code that was met.   text: as it is written; evidence: where first; codes: what it can mean, the most likely first."""
+
+    text: str
+    codes: tuple[Code, ...]
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """findings: the first is the cause, others stand for themselves; followed: what came of them; layer: at fault, empty if nothing is.
+
+    confidence: high (the text names the cause), medium, low (only the layer is likely), none; first_error: the earliest line that looks like one;
+    sources: what was read; notes: what could not be, in words.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    followed: tuple[Finding, ...] = ()
+    codes: tuple[Decoded, ...] = ()
+    layer: str = ""
+    confidence: str = "none"
+    first_error: Evidence | None = None
+    sources: tuple[str, ...] = ()
+    lines: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing wrong was found, 1 something was, 2 it could not be checked."""
+        if self.findings or self.first_error or self.codes:
+            return 1
+        return 0 if self.sources else 2
