@@ -1,14 +1,13 @@
-"""The doctor's answers to field cases: `python tests/field/answer_cases.py CASES_DIR OUT.jsonl [--without-seen]`.
+"""The doctor's answers to field cases: `python tests/field/answer_cases.py CASES_DIR OUT.jsonl [--cross-check]`.
 
 In: *.json with `id`, `input` and, maybe, `environment`: nothing else of a case is read.  Out: a line {"id", "layer", "text", "evidence"} each, made by
-what `jumar diagnose` runs.  --without-seen: for each case the rules that were written with it in view are switched off.
+what `jumar diagnose` runs.  --cross-check: five folds; for the cases of one, every rule is switched off that was written with one of them in view.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from jumar.tools.diagnose import Diagnosis
 from jumar.tools.diagnose.diagnose import diagnose_text, with_rules
 from jumar.tools.knowledge import load_rules
 from jumar.tools.verdict import Verdict
+
+FOLDS = 5
 
 
 def answer(case: dict[str, Any], rules: Diagnosis) -> dict[str, Any]:
@@ -36,23 +37,21 @@ def text_of(verdict: Verdict) -> str:
     return " ".join(said)
 
 
-@cache
-def _without(case_id: str) -> Diagnosis:
-    return with_rules(tuple(rule for rule in load_rules() if case_id not in rule.seen))
-
-
-def main(cases: Path, out: Path, without_seen: bool) -> None:
-    everything = with_rules(load_rules())
-    written_for = {case for rule in everything.rules for case in rule.seen}
-    with out.open("w", encoding="utf-8") as stream:
-        for file in sorted(cases.glob("*.json")):
-            case = json.loads(file.read_text(encoding="utf-8"))
-            rules = _without(case["id"]) if without_seen and case["id"] in written_for else everything
-            stream.write(json.dumps(answer(case, rules), ensure_ascii=False) + "\n")
+def main(cases: Path, out: Path, cross_check: bool) -> None:
+    rules = load_rules()
+    files = sorted(cases.glob("*.json"))
+    folds = [files[fold::FOLDS] for fold in range(FOLDS)] if cross_check else [files]
+    answers = []
+    for fold in folds:
+        away = {file.stem for file in fold} if cross_check else set()
+        ready = with_rules(tuple(rule for rule in rules if not away & set(rule.seen)))
+        answers += [answer(json.loads(file.read_text(encoding="utf-8")), ready) for file in fold]
+    answers.sort(key=lambda a: str(a["id"]))
+    out.write_text("".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    arguments = [a for a in sys.argv[1:] if a != "--without-seen"]
+    arguments = [a for a in sys.argv[1:] if a != "--cross-check"]
     if len(arguments) != 2:
         sys.exit(__doc__)
-    main(Path(arguments[0]), Path(arguments[1]), "--without-seen" in sys.argv)
+    main(Path(arguments[0]), Path(arguments[1]), "--cross-check" in sys.argv)

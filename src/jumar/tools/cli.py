@@ -30,6 +30,7 @@ COMMANDS = {  # name: (module, one line for --help)
     "run-package": ("jumar.tools.run_package", "Run a compiled package on inputs from files."),
     "tune": ("jumar.tools.tune", "Measure the plans of a model's layers on this machine and keep the faster ones."),
     "soc": ("jumar.tools.soc", "List the Ascend chips that are known, and show one with the source of every figure."),
+    "diagnose": ("jumar.tools.diagnose.command", "Say which layer is at fault in logs, with the line that proves it and the way out."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
     "explain": ("jumar.tools.explain", "Explain an error code."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from jumar.device.ascend.cann import Cann, find_cann
 
 if TYPE_CHECKING:
-    pass
+    from jumar.device.ascend.pending import Code, Mention, codes_in, component_versions, pairings
 
-_FACES: dict[str, str] = {}  # where each name lives: file -> its names
+_FACES: dict[str, str] = {  # where each name lives: file -> its names
+    "pending": "Code Mention codes_in component_versions pairings",
+}
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
-__all__ = ["Cann", "find_cann"]
+__all__ = ["Cann", "Code", "Mention", "codes_in", "component_versions", "find_cann", "pairings"]
 
 
 def __getattr__(name: str) -> Any:

@@ -96,7 +96,13 @@ def _versions(hits: list[Hit]) -> list[Fact]:
         if pair.a not in stated or pair.b not in stated:
             continue
         places = tuple(dict.fromkeys((stated[pair.a][1], stated[pair.b][1])))
-        values = {"a": pair.a, "a_version": str(pair.a_version), "b": pair.b, "b_version": str(pair.b_version), "wanted": ", ".join(pair.wanted)}
+        values = {
+            "a": pair.a,
+            "a_version": str(pair.a_version),
+            "b": pair.b,
+            "b_version": str(pair.b_version),
+            "wanted": ", ".join(pair.wanted),
+        }
         moment = max(stated[pair.a][2], stated[pair.b][2])
         facts.append(Fact(f"pairing-{pair.verdict}", values, places, moment))
         facts.append(Fact(f"pairing-{pair.verdict}-{pair.a}-{pair.b}", values, places, moment))

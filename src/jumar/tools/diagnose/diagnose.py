@@ -21,7 +21,10 @@ ERROR = (
     r"|no such file|not found|not supported|unsupported|undefined|segmentation|core dumped|out of memory|overflow|corrupt\w*)\b"
     r"|(Error|Exception|Warning|Fault)\b|\b(E[A-Z]?\d{4,5}|ERR\d{5})\b|错误|失败|异常|报错|超时|不支持|溢出"
 )
-CODE = r"\bE[A-Z]\d{4}\b|\bE\d{5}\b|\bERR\d{5}\b|\b(code|ret|retCode|result|errno|errNo|hcclRet|drvRet\w*|drv_ret_code|error)\b.{0,24}?-?(0x)?[0-9a-f]{2,}|return\[\d+\]|ret:\s*-?\d+"
+CODE = (
+    r"\bE[A-Z]\d{4}\b|\bE\d{5}\b|\bERR\d{5}\b|return\[\d+\]|ret:\s*-?\d+"
+    r"|\b(code|ret|retCode|result|errno|errNo|hcclRet|drvRet\w*|drv_ret_code|error)\b.{0,24}?-?(0x)?[0-9a-f]{2,}"
+)
 QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|\b0 (errors|failed)\b"
 KEPT_CODES = 12
 

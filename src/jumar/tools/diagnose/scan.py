@@ -67,7 +67,9 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
                     seconds = mark.seconds if mark.seconds is not None else _time_before(block, start, last)
                     rank = mark.rank if mark.rank >= 0 else file_rank
                     groups = {name.decode(): value.decode("utf-8", "replace").strip() for name, value in match.groupdict().items() if value}
-                    hits.setdefault(which, []).append(Hit(Evidence(source.name, number, text), Moment(seconds, index, number), groups, rank))
+                    hits.setdefault(which, []).append(
+                        Hit(Evidence(source.name, number, text), Moment(seconds, index, number), groups, rank)
+                    )
                 kept[which] = kept.get(which, 0) + len(found)
             last = _time_before(block, len(block), last)
             total.lines += block.count(b"\n") + (not block.endswith(b"\n"))

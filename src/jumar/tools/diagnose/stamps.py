@@ -23,7 +23,7 @@ _TIMES = tuple(
         rf"^\W*{_CLOCK}\s",  # 11:05:31.652
     )
 )
-_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _RANK = re.compile(
     r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b|\[(?P<e>\d{1,5})\]<stderr>",
     re.IGNORECASE,
@@ -44,8 +44,8 @@ def stamp(line: str, near: float = 0.0) -> Stamp:
 
     >>> stamp("[rank3]:[ERROR] 2025-07-17-11:24:32 (PID:2000, Device:3, RankID:3) ERR01100").rank
     3
-    >>> stamp("EZ9999: [PID: 775] 2025-02-16-12:18:25.258.321 Cannot find") .seconds - stamp("2025-02-16 12:18:24").seconds
-    1.258321
+    >>> stamp("EZ9999: [PID: 775] 2025-02-16-12:18:25.500.000 Cannot find").seconds - stamp("2025-02-16 12:18:24").seconds
+    1.5
     """
     return Stamp(seconds_of(line[:400], near), rank_of(line[:400]))
 
@@ -77,7 +77,5 @@ def rank_of_file(name: str) -> int:
     >>> rank_of_file("logs/worker_3.log"), rank_of_file("run.log")
     (3, -1)
     """
-    found = None
-    for found in _FILE_RANK.finditer(name):
-        pass
-    return int(found["a"]) if found else -1
+    found = _FILE_RANK.findall(name)
+    return int(found[-1]) if found else -1

@@ -50,7 +50,9 @@ class Findings:
     followed: tuple[Finding, ...]
 
 
-def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = (), counts: Mapping[str, int] | None = None) -> Findings:
+def apply_rules(
+    rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = (), counts: Mapping[str, int] | None = None
+) -> Findings:
     """Which rules apply, and in what order.   hits: by pattern as the rule spells it; counts: lines of a pattern, where not all hits were kept."""
     known: dict[str, list[Fact]] = {}
     for fact in facts:
@@ -82,7 +84,9 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     for hit in (*own, *(hit for found in also for hit in found)):
         for name, value in hit.groups.items():
             values.setdefault(name, value)
-    lines = dict.fromkeys(hit.evidence for hit in (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN]) if hit.evidence.text.strip())
+    lines = dict.fromkeys(
+        hit.evidence for hit in (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN]) if hit.evidence.text.strip()
+    )
     count = sum(counts.get(pattern, len(seen(pattern))) for pattern in rule.match)
     return Finding(rule, values, tuple(lines)[:SHOWN], count, own[0].moment)
 

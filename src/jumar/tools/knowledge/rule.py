@@ -125,7 +125,9 @@ def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
     known = frozenset(layers())
     for folder in folders:
         if not folder.is_dir():
-            raise ToolError(f"rules: folder must exist, got {folder}", hint="JUMAR_RULES names a folder of *.toml files", code="rule-format")
+            raise ToolError(
+                f"rules: folder must exist, got {folder}", hint="JUMAR_RULES names a folder of *.toml files", code="rule-format"
+            )
         for file in sorted(folder.glob("*.toml")):
             for rule in _read(file, known):
                 if rule.name in found:
@@ -142,7 +144,27 @@ def _read(file: Path, known_layers: frozenset[str]) -> list[Rule]:
     return [_rule(row, file.name, known_layers) for row in table.get("rule", ())]
 
 
-_KEYS = frozenset("name layer stack cause tier match with without explains run rank source en zh example not seen".split())
+_KEYS = frozenset(
+    (
+        "name",
+        "layer",
+        "stack",
+        "cause",
+        "tier",
+        "match",
+        "with",
+        "without",
+        "explains",
+        "run",
+        "rank",
+        "source",
+        "en",
+        "zh",
+        "example",
+        "not",
+        "seen",
+    )
+)
 
 
 def _rule(row: Mapping[str, Any], file: str, known_layers: frozenset[str]) -> Rule:
