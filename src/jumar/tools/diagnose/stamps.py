@@ -62,7 +62,7 @@ def seconds_of(line: str, near: float = 0.0) -> float | None:
             if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
                 continue
             fraction = (part.get("f") or "0").replace(".", "")
-            return calendar.timegm((year, month, day, hour, minute, second)) + int(fraction) / 10 ** len(fraction)
+            return calendar.timegm((year, month, day, hour, minute, second)) + float(f"0.{fraction}")
     return None
 
 
