@@ -12,14 +12,32 @@ from typing import TYPE_CHECKING, Any
 from jumar.device.ascend.cann import Cann, find_cann
 
 if TYPE_CHECKING:
-    from jumar.device.ascend.pending import Code, Mention, codes_in, component_versions, pairings
+    from jumar.device.ascend.pending import Code, Mention, codes_in, pairings
+    from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
+    from jumar.device.ascend.versions import Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
-    "pending": "Code Mention codes_in component_versions pairings",
+    "pending": "Code Mention codes_in pairings",
+    "stated": "STATES_A_VERSION Stated component_versions versions_stated",
+    "versions": "Version parse_version read_version",
 }
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
-__all__ = ["Cann", "Code", "Mention", "codes_in", "component_versions", "find_cann", "pairings"]
+__all__ = [
+    "STATES_A_VERSION",
+    "Cann",
+    "Code",
+    "Mention",
+    "Stated",
+    "Version",
+    "codes_in",
+    "component_versions",
+    "find_cann",
+    "pairings",
+    "parse_version",
+    "read_version",
+    "versions_stated",
+]
 
 
 def __getattr__(name: str) -> Any:

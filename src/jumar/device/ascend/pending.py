@@ -1,4 +1,4 @@
-"""Stand-ins for names that land in a moment (codes.py, stated.py, compat.py): who lands the real one takes the name out here and in the face."""
+"""Stand-ins for names that land in a moment (codes.py, compat.py): who lands the real one takes the name out here and in the face."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ class Mention:
 
 
 def codes_in(line: str) -> tuple[Mention, ...]:
-    return ()
-
-
-def component_versions(text: str) -> tuple[Any, ...]:
     return ()
 
 
