@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any
 from jumar.device.ascend.cann import Cann, find_cann
 
 if TYPE_CHECKING:
+    from jumar.device.ascend.complaint import Complaint, plain_lines
+    from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
+    from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
     from jumar.device.ascend.pending import Code, Mention, codes_in, pairings
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
     from jumar.device.ascend.versions import Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
+    "complaint": "Complaint plain_lines",
+    "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
+    "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
     "pending": "Code Mention codes_in pairings",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
     "versions": "Version parse_version read_version",
@@ -27,15 +33,31 @@ __all__ = [
     "STATES_A_VERSION",
     "Cann",
     "Code",
+    "Complaint",
+    "Failure",
+    "FaultEvent",
+    "HealthFinding",
+    "Holding",
+    "Mapped",
     "Mention",
+    "Npu",
+    "NpuSmi",
+    "Process",
+    "Properties",
     "Stated",
+    "Topology",
     "Version",
+    "busy",
     "codes_in",
     "component_versions",
     "find_cann",
+    "health_findings",
     "pairings",
+    "parse_npu_smi",
     "parse_version",
+    "plain_lines",
     "read_version",
+    "soc_of",
     "versions_stated",
 ]
 
