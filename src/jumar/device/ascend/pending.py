@@ -10,6 +10,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Code:
     number: str = ""
+    family: str = ""
+    module: str = ""
     symbol: str = ""
     en: str = ""
     zh: str = ""

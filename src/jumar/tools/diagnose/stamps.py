@@ -28,7 +28,7 @@ _RANK = re.compile(
     r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b|\[(?P<e>\d{1,5})\]<stderr>",
     re.IGNORECASE,
 )
-_FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(?P<a>\d{1,5})(?:[^\d]|$)", re.IGNORECASE)
+_FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(\d{1,4})(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -77,5 +77,5 @@ def rank_of_file(name: str) -> int:
     >>> rank_of_file("logs/worker_3.log"), rank_of_file("run.log")
     (3, -1)
     """
-    found = _FILE_RANK.findall(name)
-    return int(found[-1]) if found else -1
+    found = _FILE_RANK.search(name)
+    return int(found[1]) if found else -1

@@ -4,6 +4,6 @@ In: findings, codes, evidence (diagnose, doctor).  Out: text for people and prog
 """
 
 from jumar.tools.verdict.show import show
-from jumar.tools.verdict.verdict import CONFIDENCE, Decoded, Verdict
+from jumar.tools.verdict.verdict import CONFIDENCE, Component, Decoded, Level, Verdict
 
-__all__ = ["CONFIDENCE", "Decoded", "Verdict", "show"]
+__all__ = ["CONFIDENCE", "Component", "Decoded", "Level", "Verdict", "show"]

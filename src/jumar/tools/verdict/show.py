@@ -5,14 +5,37 @@ In: a `Verdict`.  Out: text or JSON on stdout, an HTML file.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
+from rich.console import Console
 
+from jumar.base import ToolError
+from jumar.tools.verdict.document import document
+from jumar.tools.verdict.page import page
 from jumar.tools.verdict.terminal import terminal
 from jumar.tools.verdict.verdict import Verdict
 
+WIDTH = 110  # of a page in the terminal, at most
+
 
 def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | None = None) -> None:
-    """Print a verdict.   html: a page, too."""
-    click.echo(terminal(verdict, lang))
+    """Print a verdict.   html: a file to write the page to as well."""
+    if html:
+        try:
+            html.write_text(page(verdict, lang), encoding="utf-8")
+        except OSError as error:
+            raise ToolError(f"--html: file must be writable, got {html}: {error.strerror}", code="out-folder") from error
+    if as_json:
+        click.echo(json.dumps(document(verdict), indent=1, ensure_ascii=False))
+        return
+    here = Console()
+    width = min(here.width, WIDTH) if here.is_terminal else WIDTH
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    with console.capture() as text:
+        for part in terminal(verdict, lang, width):
+            console.print(part)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+    if html:
+        click.echo(f"page: {html}", err=True)

@@ -1,31 +1,140 @@
-"""A verdict in the terminal: no more than a screen."""
+"""A verdict in the terminal: the layer, the cause, the lines that prove it, the way out; no more than a screen.
+
+In: a `Verdict`, a language, the terminal's width.  Out: rich renderables, printed by show.py.
+"""
 
 from __future__ import annotations
 
-import click
+from collections.abc import Iterator
 
-from jumar.tools.knowledge import layers
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from jumar.tools.knowledge import Evidence, Finding, layers
 from jumar.tools.verdict.verdict import Verdict
+from jumar.tools.verdict.words import safe, word
+
+_COLOUR = {"high": "bold red", "medium": "yellow", "low": "cyan", "none": "dim"}
+_STATE = {"ok": "green", "bad": "bold red", "unknown": "dim", "verified": "green", "failed": "bold red", "unchecked": "dim"}
+MOST = 6  # rows of codes, of what followed, of what else was found
 
 
-def terminal(verdict: Verdict, lang: str) -> str:
-    """The verdict as text with colours."""
-    lines = []
-    known = layers()
+def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
+    """The parts of a verdict, top to bottom."""
+    if verdict.machine:
+        yield Text(verdict.machine, style="bold")
+    if verdict.components or verdict.levels:
+        yield _components(verdict, lang)
+    yield from _head(verdict, lang)
     if verdict.findings:
-        finding = verdict.findings[0]
-        text = finding.text(lang)
-        lines.append(click.style(f"{known[verdict.layer].title[lang]}: {finding.rule.cause} ({verdict.confidence})", bold=True))
-        lines.append(text.what)
-        lines += [f"  {e}: {e.text.strip()[:160]}" for e in finding.evidence]
-        lines += [f"- {step}" for step in text.fix]
-        lines += [f"  $ {command}" for command in finding.run()]
+        yield from _finding(verdict.findings[0], lang, width)
     elif verdict.first_error:
-        lines.append(
-            f"not known; layer {verdict.layer or '?'}; first error {verdict.first_error}: {verdict.first_error.text.strip()[:160]}"
+        yield _title("first_error", lang)
+        yield _evidence((verdict.first_error,), width)
+    if verdict.layer and verdict.confidence != "high":
+        yield _title("next", lang)
+        yield Padding(Text(layers()[verdict.layer].next[lang]), (0, 0, 0, 2))
+    yield from _rest(verdict, lang, width)
+
+
+def _head(verdict: Verdict, lang: str) -> Iterator[RenderableType]:
+    if not verdict.findings:
+        if verdict.exit_code == 2:
+            yield Text(word("nothing", lang), style="yellow")
+        elif verdict.exit_code == 0:
+            yield Text(word("healthy", lang), style="green")
+        else:
+            where = f"{word('likely', lang)}: {_layer(verdict.layer, lang)}" if verdict.layer else word("no_layer", lang)
+            yield Text(f"{word('unknown', lang)}; {where}", style="yellow")
+        return
+    finding = verdict.findings[0]
+    head = Text(f"{word('at_fault', lang)}: ", style="bold")
+    head.append(_layer(verdict.layer, lang), style="bold red")
+    head.append(f"   {word('confidence', lang)}: ")
+    head.append(word(verdict.confidence, lang), style=_COLOUR[verdict.confidence])
+    head.append(f"   {finding.rule.cause}", style="dim")
+    yield head
+
+
+def _layer(name: str, lang: str) -> str:
+    return f"{layers()[name].title[lang]} ({name})"
+
+
+def _title(key: str, lang: str, extra: str = "") -> Text:
+    return Text(word(key, lang), style="bold").append(extra, style="dim")
+
+
+def _finding(finding: Finding, lang: str, width: int) -> Iterator[RenderableType]:
+    text = finding.text(lang)
+    yield Padding(Text(text.what), (0, 0, 0, 2))
+    yield _title("evidence", lang, f"  {finding.count} {word('times', lang)}" if finding.count > len(finding.evidence) else "")
+    yield _evidence(finding.evidence, width)
+    yield _title("fix", lang)
+    steps = Table.grid(padding=(0, 1), pad_edge=False)
+    steps.add_column(no_wrap=True)
+    steps.add_column(overflow="fold")
+    for number, step in enumerate(text.fix, 1):
+        steps.add_row(f"  {number}." if len(text.fix) > 1 else "  -", Text(step))
+    for command in finding.run():
+        steps.add_row("  $", Text(safe(command), style="cyan"))
+    yield steps
+    if text.next:
+        yield _title("next", lang)
+        yield Padding(Text(text.next), (0, 0, 0, 2))
+
+
+def _evidence(lines: tuple[Evidence, ...], width: int) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, style="magenta")
+    table.add_column(overflow="fold")
+    for line in lines:
+        place = safe(str(line), 40)
+        table.add_row(f"  {place}", Text(safe(line.text, max(2 * (width - len(place) - 5), 80))))
+    return table
+
+
+def _components(verdict: Verdict, lang: str) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for component in verdict.components:
+        table.add_row(f"  {component.name}", Text(safe(component.value, 90), style=_STATE[component.state]))
+    for level in verdict.levels:
+        why = safe(level.why[lang], 90)
+        state = Text(word(level.state, lang), style=_STATE[level.state]).append(f": {why}" if why else "", style="")
+        table.add_row(f"  {word('levels', lang)}: {word(level.name, lang)}", state)
+    return table
+
+
+def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
+    if verdict.codes:
+        table = Table.grid(padding=(0, 1))
+        for decoded in verdict.codes[:MOST]:
+            code = decoded.codes[0]
+            table.add_row(f"  {safe(decoded.text, 20)}", Text(safe(" ".join(dict.fromkeys((code.symbol, getattr(code, lang)))), 2 * width)))
+        yield _title("codes", lang, f"  jumar explain {safe(verdict.codes[0].text, 20)}")
+        yield table
+    if len(verdict.findings) > 1:
+        yield _title("also", lang)
+        yield _short(verdict.findings[1:], lang, width)
+    if verdict.followed:
+        yield _title("followed", lang)
+        yield _short(verdict.followed, lang, width)
+    for note in verdict.notes:
+        yield Text(f"{word('notes', lang)}: {note}", style="yellow")
+    if verdict.lines:
+        first = f"; {word('first_error', lang)}: {safe(str(verdict.first_error), 60)}" if verdict.first_error else ""
+        yield Text(
+            f"{word('read', lang)}: {len(verdict.sources)} {word('sources', lang)}, {verdict.lines:,} {word('lines', lang)}{first}",
+            style="dim",
         )
-    for finding in verdict.findings[1:4]:
-        lines.append(f"also: {finding.rule.name}: {finding.what(lang)[:120]}")
-    lines += [f"followed: {finding.rule.name}" for finding in verdict.followed[:6]]
-    lines += [f"{d.text}: {d.codes[0].symbol} {getattr(d.codes[0], lang)}" for d in verdict.codes if d.codes]
-    return "\n".join(lines)
+
+
+def _short(findings: tuple[Finding, ...], lang: str, width: int) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    for finding in findings[:MOST]:
+        place = safe(str(finding.evidence[0]), 40) if finding.evidence else ""
+        table.add_row(f"  {finding.rule.layer}", Text(place, style="magenta"), Text(safe(finding.what(lang), max(width - 30, 60))))
+    if len(findings) > MOST:
+        table.add_row(f"  +{len(findings) - MOST}", "", Text(word("more", lang), style="dim"))
+    return table

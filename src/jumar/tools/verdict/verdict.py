@@ -5,6 +5,7 @@ In: findings, decoded codes, the first error (diagnose), checks and levels (doct
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jumar.device.ascend import Code
@@ -23,11 +24,30 @@ class Decoded:
 
 
 @dataclass(frozen=True)
+class Component:
+    """A part of the machine.   name: driver, firmware, cann, mindspore, NPU 0 ...; value: its version or state; state: ok, bad or unknown."""
+
+    name: str
+    value: str
+    state: str = "ok"
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """How far the machine is shown to work.   name: driver, cann, framework; state: verified, failed or unchecked; why: by language."""
+
+    name: str
+    state: str
+    why: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """findings: the first is the cause, others stand for themselves; followed: what came of them; layer: at fault, empty if nothing is.
 
     confidence: high (the text names the cause), medium, low (only the layer is likely), none; first_error: the earliest line that looks like one;
-    sources: what was read; notes: what could not be, in words.
+    sources: what was read; notes: what could not be, in words; machine: a line that says which one was looked at; components, levels: of the doctor.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -39,6 +59,9 @@ class Verdict:
     sources: tuple[str, ...] = ()
     lines: int = 0
     notes: tuple[str, ...] = ()
+    machine: str = ""
+    components: tuple[Component, ...] = ()
+    levels: tuple[Level, ...] = ()
 
     @property
     def exit_code(self) -> int:
