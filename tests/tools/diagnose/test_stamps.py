@@ -27,14 +27,23 @@ def test_a_time_is_read_and_what_it_leaves_out_comes_from_the_lines_around(line:
     assert seconds_of(line, NOON) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("line", ["no time", "[ 2081.843939] [ascend] boot clock", "version 12:34", "9999-99-99 99:99:99", "ratio 1:02:033"])
+@pytest.mark.parametrize(
+    "line", ["no time", "[ 2081.843939] [ascend] boot clock", "version 12:34", "9999-99-99 99:99:99", "ratio 1:02:033"]
+)
 def test_what_is_no_time_of_day_is_not_read_as_one(line: str) -> None:
     assert seconds_of(line, NOON) is None
 
 
 @pytest.mark.parametrize(
     "line, rank",
-    [("[rank3]: x", 3), ("(PID:1, Device:3, RankID:12)", 12), ("RankID:-1", -1), ("Worker_TP7 pid=1", 7), ("rank_id=4", 4), ("frank 3", -1)],
+    [
+        ("[rank3]: x", 3),
+        ("(PID:1, Device:3, RankID:12)", 12),
+        ("RankID:-1", -1),
+        ("Worker_TP7 pid=1", 7),
+        ("rank_id=4", 4),
+        ("frank 3", -1),
+    ],
 )
 def test_a_line_states_its_rank(line: str, rank: int) -> None:
     assert rank_of(line) == rank

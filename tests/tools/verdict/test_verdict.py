@@ -22,7 +22,20 @@ def hostile() -> Verdict:
     line = Evidence("run.log", 3, HOSTILE)
     finding = Finding(rule, {}, (line,), 1, Moment())
     levels = (Level("driver", "verified", {"en": "npu-smi answers", "zh": "npu-smi 有应答"}),)
-    return Verdict((finding,), (finding,), (), rule.layer, "high", line, ("run.log",), 3, ("a note",), "a machine", (Component("driver", HOSTILE, "bad", line),), levels)
+    return Verdict(
+        (finding,),
+        (finding,),
+        (),
+        rule.layer,
+        "high",
+        line,
+        ("run.log",),
+        3,
+        ("a note",),
+        "a machine",
+        (Component("driver", HOSTILE, "bad", line),),
+        levels,
+    )
 
 
 class Tags(HTMLParser):
