@@ -30,7 +30,7 @@ FAMILIES = {
     "event",
     "installer",
 }
-UNTRANSLATED = {"plog", "rts-inner", "aicore", "drv"}  # shrinks to nothing
+UNTRANSLATED = {"plog", "aicore"}  # shrinks to nothing
 
 
 def rows() -> list[dict[str, str]]:
