@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING, Any
 from jumar.device.ascend.cann import Cann, find_cann
 
 if TYPE_CHECKING:
+    from jumar.device.ascend.codes import FAMILIES, Code, Mention, codes_in, families_named, find_code, known_codes, near_codes
     from jumar.device.ascend.complaint import Complaint, plain_lines
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
-    from jumar.device.ascend.pending import Code, Mention, codes_in, pairings
+    from jumar.device.ascend.pending import pairings
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
     from jumar.device.ascend.versions import Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
+    "codes": "FAMILIES Code Mention codes_in families_named find_code known_codes near_codes",
     "complaint": "Complaint plain_lines",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
-    "pending": "Code Mention codes_in pairings",
+    "pending": "pairings",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
     "versions": "Version parse_version read_version",
 }
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
-    "STATES_A_VERSION",
     "Cann",
     "Code",
     "Complaint",
+    "FAMILIES",
     "Failure",
     "FaultEvent",
     "HealthFinding",
@@ -44,14 +46,19 @@ __all__ = [
     "NpuSmi",
     "Process",
     "Properties",
+    "STATES_A_VERSION",
     "Stated",
     "Topology",
     "Version",
     "busy",
     "codes_in",
     "component_versions",
+    "families_named",
     "find_cann",
+    "find_code",
     "health_findings",
+    "known_codes",
+    "near_codes",
     "pairings",
     "parse_npu_smi",
     "parse_version",

@@ -1,0 +1,10 @@
+"""Error codes of an Ascend host: told by number or name, and found in the lines of logs.
+
+In: what somebody types, or a line of a log.  Out: `Code`s with module, symbol, meaning, layer and usual causes.
+"""
+
+from jumar.device.ascend.codes.codes import FAMILIES, Code, known_codes
+from jumar.device.ascend.codes.mentions import Mention, codes_in
+from jumar.device.ascend.codes.spellings import families_named, find_code, near_codes
+
+__all__ = ["FAMILIES", "Code", "Mention", "codes_in", "families_named", "find_code", "known_codes", "near_codes"]
