@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
     from jumar.device.ascend.pending import pairings
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
-    from jumar.device.ascend.versions import Version, parse_version, read_version
+    from jumar.device.ascend.version_files import VersionFile, parse_version_file, read_version_files
+    from jumar.device.ascend.versions import Range, Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
-    "codes": "FAMILIES Code Mention codes_in families_named find_code known_codes near_codes",
+    "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes",
     "complaint": "Complaint plain_lines",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
     "pending": "pairings",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
-    "versions": "Version parse_version read_version",
+    "version_files": "VersionFile parse_version_file read_version_files",
+    "versions": "Range Version parse_version read_version",
 }
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
@@ -46,10 +48,12 @@ __all__ = [
     "NpuSmi",
     "Process",
     "Properties",
+    "Range",
     "STATES_A_VERSION",
     "Stated",
     "Topology",
     "Version",
+    "VersionFile",
     "busy",
     "codes_in",
     "component_versions",
@@ -62,8 +66,10 @@ __all__ = [
     "pairings",
     "parse_npu_smi",
     "parse_version",
+    "parse_version_file",
     "plain_lines",
     "read_version",
+    "read_version_files",
     "soc_of",
     "versions_stated",
 ]

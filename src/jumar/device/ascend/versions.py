@@ -1,7 +1,8 @@
 """A version of any part of an Ascend host: read from its spelling, compared, printed.
 
 In: what packages, tools and people write (`8.0.RC3.alpha001`, `24.1.0.3`, `2.1.0.post12`, `V100R001C21SPC001B238`).
-Out: `Version`, ordered and hashable; stated.py finds them in texts, version_files.py and compat.py reason with them.
+Out: `Version`, ordered and hashable, and `Range`; the release behind a package's inner number.
+stated.py finds versions in texts, version_files.py and compat.py reason with them.
 The order is that of releases: dev < a < b < RC < CANN's alpha001 and beta1 < the release < its builds and posts; a stage of a stage comes before it
 (`8.0.RC3.alpha001` < `8.0.RC3` < `8.0.0.alpha001` < `8.0.0`).
 """
@@ -150,3 +151,93 @@ def within(version: Version, low: Version, high: Version) -> bool:
     width = len(high.release)
     padded = version.release + (0,) * width
     return version >= low and padded[:width] <= high.release
+
+
+# ------------------------------------------------------------------------------ ranges
+
+_LEAST = parse_version("0.0")
+_BOUND = re.compile(r"(>=|<=|==|=|>|<)?\s*([\w.\-]{1,60})\Z")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions from `low` to `high`, both prefixes; None leaves a side open.   family: `[24.1,24.1.]`, all that start with 24.1
+
+    >>> parse_range(">=7.6, <=7.7").holds(read_version("7.7.0.1.238"))
+    True
+    """
+
+    text: str
+    low: Version | None = None
+    high: Version | None = None
+    family: str = ""
+    open_low: bool = False
+    open_high: bool = False
+
+    def holds(self, version: Version | None) -> bool:
+        if version is None:
+            return False
+        if self.family:
+            text = version.text.lower()
+            return text == self.family or text.startswith((self.family + ".", self.family + "-"))
+        if self.low is not None and (version < self.low or (self.open_low and within(version, self.low, self.low))):
+            return False
+        if self.high is None:
+            return True
+        return not within(version, self.high, self.high) and version < self.high if self.open_high else within(version, _LEAST, self.high)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_range(text: str) -> Range | None:
+    """`>=7.6, <=7.7`, `7.7`, `<8`: as the packages write what they require; None where it is no range."""
+    low = high = None
+    open_low = open_high = False
+    for piece in filter(None, (p.strip() for p in text.strip().strip("\"'").split(","))):
+        bound = _BOUND.match(piece)
+        at = read_version(bound[2]) if bound else None
+        if bound is None or at is None:
+            return None
+        sign = bound[1] or "=="
+        if sign in (">=", ">", "==", "="):
+            low, open_low = at, sign == ">"
+        if sign in ("<=", "<", "==", "="):
+            high, open_high = at, sign == "<"
+    return Range(text.strip().strip("\"'"), low, high, open_low=open_low, open_high=open_high) if low or high else None
+
+
+# ------------------------------------------------------------------------------ inner numbers
+
+_INNER = {  # first two inner numbers -> the release; from 8.2 on both are the same (versions table of the CANN packages and MindSpore's check)
+    (1, 83): "6.0.RC1", (1, 84): "6.0.1", (6, 3): "6.3.RC1", (6, 4): "6.3.RC2", (7, 1): "7.0.0", (7, 2): "8.0.RC1", (7, 3): "8.0.RC2", (7, 5): "8.0.RC3",
+    (7, 6): "8.0.0", (7, 7): "8.1.RC1", (7, 8): "8.2.RC1",
+}  # fmt: skip
+
+
+def market_of_inner(inner: Version) -> Version | None:
+    """The release of CANN that an inner number belongs to.
+
+    >>> str(market_of_inner(read_version("7.7.0.1.238"))), str(market_of_inner(read_version("8.5.0.2.220")))
+    ('8.1.RC1', '8.5.0')
+    """
+    if inner.branch:
+        return None
+    if known := _INNER.get((inner.major, inner.minor)):
+        return read_version(known)
+    return read_version(".".join(str(n) for n in inner.release[:3])) if (inner.major, inner.minor) >= (8, 0) else None
+
+
+def inner_of_market(cann: Version) -> Version | None:
+    """The first two numbers of the packages of a release of CANN: what MindSpore compares.
+
+    >>> str(inner_of_market(read_version("8.1.RC1"))), str(inner_of_market(read_version("8.5.0")))
+    ('7.7', '8.5')
+    """
+    if cann.text.lower().startswith("8.0.rc2.alpha"):
+        return read_version("7.2")
+    plain = read_version(re.sub(r"(?i)\.(?:alpha|beta)\d+\Z|[.\-]b\d+\Z", "", cann.text))
+    for numbers, release in _INNER.items():
+        if plain == read_version(release):
+            return read_version(f"{numbers[0]}.{numbers[1]}")
+    return read_version(f"{cann.major}.{cann.minor}") if (cann.major, cann.minor) >= (8, 3) else None
