@@ -67,6 +67,9 @@ def test_a_rule_is_quiet_where_nothing_is_wrong(rule: Rule) -> None:
     for pattern in rule.match:
         if not pattern.startswith(FACT):
             assert not compiled(pattern).search(b""), f"{pattern} finds nothing at all"
+            for number in re.findall(r"\d{4,}", pattern):
+                plain = f"[INFO] request {number} finished, {number} tokens, step {number}/{number}, pid={number} at {number}.{number}"
+                assert not compiled(pattern).search(plain.encode()), f"{pattern} takes any number for a code: demand words around it"
     if rule.tier != "hint" and not any(p.startswith(FACT) for p in rule.match):
         assert rule.name not in [f.rule.name for f in verdict(HEALTHY).findings]
 

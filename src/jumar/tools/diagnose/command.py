@@ -7,14 +7,19 @@ found, 1 findings, 2 could not check.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from jumar.tools.diagnose.diagnose import diagnose
-from jumar.tools.diagnose.sources import Source, source_of_file, source_of_text
+from jumar.tools.diagnose.sources import Source, opened
 from jumar.tools.language import lang_option, language
 from jumar.tools.verdict import show
+
+_LONG = 50_000_000  # bytes from which on a bar is shown
 
 
 @click.command()
@@ -25,19 +30,31 @@ from jumar.tools.verdict import show
 def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: str | None) -> int:
     """Say which layer is at fault in logs, tracebacks or a pasted mess.
 
-    FILE is a log, a folder of logs, or - for standard input.  Nothing in it is run or sent.
+    FILE is a log, a folder of logs (a plog folder, one file a rank), an archive of them (tar, zip, gz), or - for standard input.
+    Lines are ordered by time over all of them.  Nothing that stands in a log is run or sent.
+
+    \b
+    jumar diagnose train.log
+    jumar diagnose ~/ascend/log rank_*/worker_*.log --lang zh
+    python train.py 2>&1 | jumar diagnose -
     """
     if not paths:
         raise click.UsageError("give at least one file or folder, or - for standard input")
-    sources = [source for path in paths for source in _sources(path)]
-    verdict = diagnose(sources)
+    found = opened(paths)
+    with _progress(found.sources) as progress:
+        verdict = diagnose(found.sources, progress)
+    empty = () if verdict.lines else (f"{', '.join(map(str, paths))}: nothing to read",)
+    verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty))
     show(verdict, language(lang), as_json=as_json, html=html)
     return verdict.exit_code
 
 
-def _sources(path: Path) -> list[Source]:
-    if str(path) == "-":
-        return [source_of_text("stdin", sys.stdin.buffer.read().decode("utf-8", "replace"))]
-    if path.is_dir():
-        return [source_of_file(file) for file in sorted(path.rglob("*")) if file.is_file()]
-    return [source_of_file(path)]
+@contextmanager
+def _progress(sources: tuple[Source, ...]) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr while much is read, if that is a terminal."""
+    total = sum(source.nbytes for source in sources)
+    if total < _LONG or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=total, label="reading", file=sys.stderr) as bar:
+        yield bar.update

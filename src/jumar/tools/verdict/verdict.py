@@ -68,4 +68,4 @@ class Verdict:
         """0 nothing wrong was found, 1 something was, 2 it could not be checked."""
         if self.findings or self.first_error or self.codes:
             return 1
-        return 0 if self.sources else 2
+        return 0 if self.lines or self.components else 2

@@ -1,0 +1,123 @@
+"""What users hand over is read whatever it is, or refused in one line: encodings, colours, line ends, archives, folders, binaries, nothing."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.base import ToolError
+from jumar.tools.diagnose import diagnose_text
+from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened
+
+LINE = "RuntimeError: 错误, error code is 507018"
+
+
+def texts_of(path: Path) -> list[str]:
+    return [b"".join(blocks(source)).decode() for source in opened((path,)).sources]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gbk", "gb18030", "utf-16"])
+def test_every_encoding_gives_the_same_text(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "run.log"
+    file.write_bytes(f"{LINE}\n{LINE}\n".encode(encoding))
+    assert texts_of(file) == [f"{LINE}\n{LINE}\n"]
+
+
+def test_colours_line_ends_bells_and_titles_are_gone(tmp_path: Path) -> None:
+    file = tmp_path / "run.log"
+    file.write_bytes(b"\x1b]0;title\x07\x1b[31mERROR\x1b[0m one\r\ntwo\x00\x08\rthree\n")
+    assert texts_of(file) == ["ERROR one\ntwo\nthree\n"]
+
+
+def test_line_numbers_hold_where_a_line_end_lies_on_the_edge_of_a_block(tmp_path: Path) -> None:
+    file = tmp_path / "run.log"
+    first = b"x" * (BLOCK - 1)
+    file.write_bytes(first + b"\r\nDevice[1] lost heartbeat.\r\n")
+    assert b"".join(blocks(opened((file,)).sources[0])).count(b"\n") == 2
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_is_read(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "run.log.z"
+    file.write_bytes(pack(LINE.encode()))
+    assert texts_of(file) == [LINE]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_a_tar_archive_is_read_in_place_with_its_binaries_left_out(tmp_path: Path, mode: str) -> None:
+    file = tmp_path / "logs.tar"
+    with tarfile.open(file, mode) as archive:
+        for name, data in {"../../etc/rank_0.log": LINE.encode(), "b.so": bytes(range(256)) * 9}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    found = opened((file,))
+    assert [b"".join(blocks(s)).decode() for s in found.sources] == [LINE]
+    assert "1 binary" in found.notes[0]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["logs.tar"]
+
+
+def test_a_zip_archive_is_read_in_place(tmp_path: Path) -> None:
+    file = tmp_path / "logs.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("worker_3.log", LINE)
+        archive.writestr("core.bin", bytes(range(256)) * 9)
+    found = opened((file,))
+    assert [s.name for s in found.sources] == [f"{file}!worker_3.log"] and "1 binary" in found.notes[0]
+
+
+def test_a_folder_gives_its_texts_in_order_and_says_what_it_left_out(tmp_path: Path) -> None:
+    (tmp_path / "rank_1").mkdir()
+    (tmp_path / "rank_1/a.log").write_text(LINE)
+    (tmp_path / "b.log").write_text(LINE)
+    (tmp_path / "w.npy").write_bytes(b"\x93NUMPY" + bytes(100))
+    (tmp_path / "loop").symlink_to(tmp_path)
+    found = opened((tmp_path,))
+    assert [s.name for s in found.sources] == [str(tmp_path / "b.log"), str(tmp_path / "rank_1/a.log")]
+    assert found.notes == (f"{tmp_path}: 1 binary files were left out",)
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 40, b"\x7fELF\x02\x01\x01" + bytes(64), b"PK\x03\x04damaged", b"\x1f\x8bdamaged"])
+def test_what_is_no_text_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "x.bin"
+    file.write_bytes(data)
+    with pytest.raises(ToolError, match=r"x\.bin"):
+        opened((file,))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_without_permission_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(ToolError, match="closed"):
+        opened((tmp_path / "closed",))
+
+
+def test_one_endless_line_takes_bounded_memory() -> None:
+    source = Source("x", lambda: io.BytesIO(b"e" * (3 * BLOCK)))
+    assert max(map(len, blocks(source))) <= 2 * BLOCK
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=4000))
+def test_no_bytes_end_in_a_traceback(data: bytes) -> None:
+    b"".join(blocks(Source("x", lambda: io.BytesIO(data)))).decode()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=2000))
+def test_no_text_ends_in_a_traceback(text: str) -> None:
+    verdict = diagnose_text(text)
+    assert verdict.exit_code in (0, 1, 2)
