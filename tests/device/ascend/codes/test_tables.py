@@ -30,7 +30,7 @@ FAMILIES = {
     "event",
     "installer",
 }
-UNTRANSLATED = {"plog", "aicore"}  # shrinks to nothing
+UNTRANSLATED = {"plog"}  # shrinks to nothing
 
 
 def rows() -> list[dict[str, str]]:
