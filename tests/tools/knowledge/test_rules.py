@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jumar.device.ascend import find_code
 from jumar.tools.diagnose import diagnose_text
-from jumar.tools.knowledge import FACT, Rule, load_rules
+from jumar.tools.knowledge import CODE, FACT, Rule, load_rules
 from jumar.tools.knowledge.rule import compiled
 
 RULES = load_rules()
@@ -65,13 +66,23 @@ def test_placeholders_are_caught_somewhere_and_have_a_fallback(rule: Rule) -> No
 @pytest.mark.parametrize("rule", RULES, ids=named)
 def test_a_rule_is_quiet_where_nothing_is_wrong(rule: Rule) -> None:
     for pattern in rule.match:
-        if not pattern.startswith(FACT):
+        if not pattern.startswith((FACT, CODE)):
             assert not compiled(pattern).search(b""), f"{pattern} finds nothing at all"
             for number in re.findall(r"\d{4,}", pattern):
                 plain = f"[INFO] request {number} finished, {number} tokens, step {number}/{number}, pid={number} at {number}.{number}"
-                assert not compiled(pattern).search(plain.encode()), f"{pattern} takes any number for a code: demand words around it"
-    if rule.tier != "hint" and not any(p.startswith(FACT) for p in rule.match):
+                assert not compiled(pattern).search(plain.encode()), (
+                    f"{pattern} takes any number for a code: write 'code:{number}' as an entry of its own"
+                )
+    if rule.tier != "hint" and not any(p.startswith((FACT, CODE)) for p in rule.match):
         assert rule.name not in [f.rule.name for f in verdict(HEALTHY).findings]
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if any(p.startswith(CODE) for p in (*r.match, *r.also, *r.without))], ids=named)
+def test_a_code_that_a_rule_asks_for_is_in_the_table(rule: Rule) -> None:
+    for pattern in (*rule.match, *rule.also, *rule.without):
+        if pattern.startswith(CODE):
+            *family, number = pattern[len(CODE) :].split(":")
+            assert number in [code.number for code in find_code(number, *family)], pattern
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)

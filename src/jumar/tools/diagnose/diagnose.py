@@ -6,14 +6,15 @@ In: `Source`s.  Out: `Verdict`.  Before: sources.py, scan.py, derive.py.  After:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from jumar.device.ascend import codes_in
+from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
-from jumar.tools.knowledge import Fact, Hit, Rule, apply_rules, load_rules
+from jumar.tools.knowledge import CODE as CODE_PREFIX
+from jumar.tools.knowledge import Evidence, Fact, Hit, Rule, apply_rules, load_rules
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -40,9 +41,10 @@ class Diagnosis:
         """The verdict on sources.   facts: what else is known."""
         sources = tuple(sources)
         scanned = scan(self.patterns, sources, progress)
-        found = apply_rules(self.rules, scanned.hits, (*facts, *derive.derive(scanned.hits)), scanned.counts)
+        mentions = _mentions(scanned)
+        found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)), scanned.counts)
         errors = _errors(scanned)
-        codes = _codes(scanned, [e for f in found.ordered[:1] for e in f.evidence])
+        codes = _decoded(mentions, [e for f in found.ordered[:1] for e in f.evidence])
         layer, confidence = "", "none"
         if found.ordered:
             layer, confidence = found.ordered[0].rule.layer, CONFIDENCE[found.ordered[0].rule.tier]
@@ -89,12 +91,28 @@ def _errors(scanned: Scanned) -> list[Hit]:
     return sorted((h for h in scanned.hits.get(ERROR, ()) if (h.evidence.source, h.evidence.line) not in quiet), key=lambda h: h.moment)
 
 
-def _codes(scanned: Scanned, first: list[object]) -> tuple[Decoded, ...]:
-    """Every code that a line states, those of the verdict's evidence first, then in the order of time."""
+def _mentions(scanned: Scanned) -> list[tuple[Hit, Mention]]:
+    """Every code that a line states, with its line, in the order of time."""
+    hits = sorted(scanned.hits.get(CODE, ()), key=lambda h: h.moment)
+    return [(hit, mention) for hit in hits for mention in codes_in(hit.evidence.text)]
+
+
+def _by_code(mentions: list[tuple[Hit, Mention]]) -> dict[str, tuple[Hit, ...]]:
+    """The lines of each code, as rules ask for it: by number, and by family and number."""
+    found: dict[str, dict[Evidence, Hit]] = {}
+    for hit, mention in mentions:
+        for name in (mention.code.number, f"{mention.code.family}:{mention.code.number}"):
+            found.setdefault(f"{CODE_PREFIX}{name}", {}).setdefault(hit.evidence, hit)
+    return {name: tuple(hits.values()) for name, hits in found.items()}
+
+
+def _decoded(mentions: list[tuple[Hit, Mention]], first: list[Evidence]) -> tuple[Decoded, ...]:
+    """Each code once: those of the verdict's own lines first, then in the order of time."""
     found: dict[str, Decoded] = {}
-    hits = sorted(scanned.hits.get(CODE, ()), key=lambda h: (h.evidence not in first, h.moment))
-    for hit in hits:
-        for mention in codes_in(hit.evidence.text):
-            if mention.text not in found:
-                found[mention.text] = Decoded(mention.text, (mention.code,), hit.evidence)
+    for hit, mention in sorted(mentions, key=lambda pair: pair[0].evidence not in first):
+        old = found.get(mention.text)
+        if old is None:
+            found[mention.text] = Decoded(mention.text, (mention.code,), hit.evidence)
+        elif mention.code not in old.codes:
+            found[mention.text] = replace(old, codes=(*old.codes, mention.code))
     return tuple(found.values())[:KEPT_CODES]

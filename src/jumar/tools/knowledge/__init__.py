@@ -5,9 +5,22 @@ In: hits and facts, from `diagnose` (logs) and `doctor` (machines).  Out: findin
 
 from jumar.tools.knowledge.apply import Finding, Findings, apply_rules
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
-from jumar.tools.knowledge.rule import FACT, LANGUAGES, TIERS, Layer, Rule, Text, as_written, compiled, layers, load_rules, regex_options
+from jumar.tools.knowledge.rule import (
+    CODE,
+    FACT,
+    LANGUAGES,
+    TIERS,
+    Layer,
+    Rule,
+    Text,
+    as_written,
+    compiled,
+    layers,
+    load_rules,
+    regex_options,
+)
 
 __all__ = [
-    "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Moment", "Rule", "Text",
+    "CODE", "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Moment", "Rule", "Text",
     "apply_rules", "as_written", "compiled", "layers", "load_rules", "regex_options",
 ]  # fmt: skip

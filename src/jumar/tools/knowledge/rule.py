@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 TIERS = ("cause", "symptom", "hint")
 STACK = ("os", "host_env", "driver", "firmware", "hardware", "container", "kubernetes", "cann", "framework", "application")
 FACT = "fact:"
+CODE = "code:"  # an error code in any spelling: code:507018, or with its family code:drv:87
 LANGUAGES = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
 
@@ -48,7 +49,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of failure.   match: any of these finds it; also: each must be found too; without: none may be found (a regex, or fact:NAME).
+    """One kind of failure.   match: any of these finds it; also: each must be found too; without: none may be found.  Each is a regex,
+    an error code in any spelling (code:507018, code:drv:87), or a fact (fact:NAME).
 
     tier: `cause` where the text names or proves the cause, `symptom` where the cause is probable, `hint` where it only points at a layer.
     rank: higher goes first within a tier; explains: findings (names, globs) that merely follow from this one.
@@ -75,7 +77,7 @@ class Rule:
 
     def patterns(self) -> tuple[str, ...]:
         """Every regex of the rule."""
-        return tuple(p for p in (*self.match, *self.also, *self.without) if not p.startswith(FACT))
+        return tuple(p for p in (*self.match, *self.also, *self.without) if not p.startswith((FACT, CODE)))
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
