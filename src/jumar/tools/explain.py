@@ -1,37 +1,89 @@
-"""`jumar explain CODE`: the page of an error: what it means, a snippet that fails, a snippet that works.
+"""`jumar explain CODE...`: what an error code means: a page of Jumar's own errors, or a number or name of any layer of an Ascend host.
 
-In: docs/errors/CODE.md, which travels inside the installed package.  Out: the page.
+In: docs/errors/CODE.md, which travels inside the installed package; the tables of `jumar.device.ascend`.  Out: the page, or module, symbol, meaning,
+layer, usual causes and source of the code, as text or JSON (explained.py).  Exit code 0 where every code was known, else 2.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.markdown import Markdown
 
 from jumar.base import ToolError, nearest
+from jumar.device.ascend import FAMILIES, Code, codes_in, families_named, find_code, known_codes, near_codes, out_of_range
+from jumar.tools.explained import code_document, code_lines, family_counts
+from jumar.tools.language import lang_option, language
 
 
-@click.command()
-@click.argument("code", required=False)
-@click.option("--plain", is_flag=True, help="Print the page's Markdown as it is.")
-def command(code: str | None, plain: bool) -> None:
-    """Explain the error CODE; without one, list them all."""
-    known = pages()
-    if code is None:
-        click.echo("\n".join(known))
-        return
-    if code not in known:
-        hint = nearest(code, list(known)) or "jumar explain lists all codes"
-        raise ToolError(f"explain: code must be known, got {code!r}", hint=hint, code="explain-code")
-    text = known[code].read_text(encoding="utf-8")
-    if plain or not sys.stdout.isatty():
-        click.echo(text)
+@dataclass(frozen=True)
+class _Answer:
+    """What there is on one thing that was asked: a page, or codes, the likeliest first; neither where it is unknown."""
+
+    asked: str
+    page: Path | None = None
+    codes: tuple[Code, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.page is not None or any(code.known for code in self.codes)
+
+
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Pages, families, and, as soon as something is typed, the codes that go on so."""
+    typed = incomplete.lower()
+    items = [CompletionItem(name) for name in (*pages(), *FAMILIES) if name.lower().startswith(typed)]
+    if typed:
+        for code in known_codes():
+            names = (code.number, code.symbol) if "_" in code.symbol and " " not in code.symbol else (code.number,)
+            items += [CompletionItem(name, help=code.meaning()) for name in names if name.lower().startswith(typed) and "(" not in name]
+    return items
+
+
+def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name, help=title) for name, (title, _) in FAMILIES.items() if name.startswith(incomplete.lower())]
+
+
+@click.command(context_settings={"ignore_unknown_options": True})  # -8005 is a code, not an option
+@click.argument("codes", nargs=-1, metavar="[CODE|NAME|-]...", shell_complete=_complete)
+@click.option(
+    "--family", default="", metavar="F", shell_complete=_complete_family, help="Only codes of this family: drv, hccl, dcmi, acl ..."
+)
+@click.option("--plain", is_flag=True, help="Print a page's Markdown as it is.")
+@lang_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(codes: tuple[str, ...], family: str, plain: bool, lang: str | None, as_json: bool) -> int:
+    """Explain error codes: Jumar's own (broadcast), and those of an Ascend host in any spelling (507018, 0x7020023, -8005, EZ9999, drv 87,
+    HCCL_E_TIMEOUT, a whole line of a log); `-` reads lines from stdin; without one, list the pages and the families."""
+    spoken = language(lang)
+    if family and not families_named(family):
+        hint = nearest(family, list(FAMILIES)) or f"one of {', '.join(FAMILIES)}"
+        raise ToolError(f"explain: --family must be known, got {family!r}", hint=hint, code="explain-code")
+    if not codes:
+        _list(spoken, as_json)
+        return 0
+    answers = _answers(codes, family)
+    if not answers:
+        raise ToolError("explain: stdin must hold a line that mentions a code, got none", code="explain-code")
+    unknown = [answer for answer in answers if not answer.known]
+    if len(unknown) == len(answers) == 1 and not unknown[0].codes:
+        raise _unknown(unknown[0].asked, family)
+    if as_json:
+        documents = [_document(answer, spoken, family) for answer in answers]
+        click.echo(json.dumps(documents, indent=1, ensure_ascii=False))
     else:
-        Console().print(Markdown(text))
+        for place, answer in enumerate(answers):
+            if place:
+                click.echo()
+            _show(answer, spoken, plain, family)
+    return 2 if unknown else 0
 
 
 def pages() -> dict[str, Path]:
@@ -41,3 +93,107 @@ def pages() -> dict[str, Path]:
         if folder.is_dir():
             return {p.stem: p for p in sorted(folder.glob("*.md")) if p.stem != "index"}
     return {}
+
+
+def _answers(asked: Sequence[str], family: str) -> list[_Answer]:
+    """One answer for each code; a family before its number is one with it; words that are no codes are read as a line of a log."""
+    known = pages()
+    answers: list[_Answer] = []
+    place = 0
+    while place < len(asked):
+        text = asked[place]
+        place += 1
+        if text == "-":
+            answers += _from_lines((line.decode("utf-8", "replace") for line in sys.stdin.buffer), family)
+        elif text in known and not family:
+            answers.append(_Answer(text, page=known[text]))
+        elif place < len(asked) and families_named(text) and (found := find_code(asked[place], text)):
+            answers.append(_Answer(f"{text} {asked[place]}", codes=found))
+            place += 1
+        else:
+            answers.append(_answer(text, family))
+    unknown = sum(not answer.known and not answer.codes for answer in answers)
+    if unknown > len(answers) - unknown > 0 and "-" not in asked:  # error code is 507018
+        return _from_lines([" ".join(asked)], family) or answers
+    return answers
+
+
+def _answer(text: str, family: str) -> _Answer:
+    """What one text is: a code, or a line that mentions some."""
+    if text.startswith("--"):
+        raise click.NoSuchOption(text)
+    found = find_code(text, family)
+    if not found and " " in text.strip():
+        found = tuple(
+            dict.fromkeys(mention.code for mention in codes_in(text) if not family or mention.code.family in families_named(family))
+        )
+    return _Answer(text.strip(), codes=found)
+
+
+def _from_lines(lines: Iterable[str], family: str) -> list[_Answer]:
+    """Each code once: a line may be a code, or mention some."""
+    found: dict[tuple[Code, ...], _Answer] = {}
+    wanted = families_named(family)
+    for line in lines:
+        alone = find_code(line, family)
+        if alone:
+            found.setdefault(alone, _Answer(line.strip(), codes=alone))
+            continue
+        for mention in codes_in(line):
+            if not wanted or mention.code.family in wanted:
+                found.setdefault((mention.code,), _Answer(mention.text, codes=(mention.code,)))
+    return list(found.values())
+
+
+def _unknown(asked: str, family: str) -> ToolError:
+    """The error for what is no code: what is spelled like it, and which numbers there are."""
+    near = near_codes(asked, 2 if any(c.isdigit() for c in asked) else 3)
+    page = nearest(asked, list(pages()))
+    hint = page or (f"did you mean {' or '.join(near)}?" if near else "")
+    among = f" in family {family}" if family else ""
+    said = out_of_range(asked)
+    if not hint and not said:
+        hint = "jumar explain lists all pages and the families of codes"
+    return ToolError(f"explain: code must be known{among}, got {asked!r}{said and f', {said}'}", hint=hint, code="explain-code")
+
+
+def _show(answer: _Answer, lang: str, plain: bool, family: str) -> None:
+    if answer.page is not None:
+        text = answer.page.read_text(encoding="utf-8")
+        if plain or not sys.stdout.isatty():
+            click.echo(text)
+        else:
+            Console().print(Markdown(text))
+    elif answer.codes:
+        click.echo("\n".join(code_lines(answer.asked, answer.codes, lang)))
+    else:
+        click.echo(str(_unknown(answer.asked, family)), err=True)
+
+
+def _document(answer: _Answer, lang: str, family: str) -> dict[str, object]:
+    document: dict[str, object] = {"asked": answer.asked, "known": answer.known}
+    if answer.page is not None:
+        document["page"] = answer.page.read_text(encoding="utf-8")
+    elif answer.codes:
+        document["codes"] = [code_document(code, lang) for code in answer.codes]
+    else:
+        error = _unknown(answer.asked, family)
+        document |= {"codes": [], "error": error.what, "hint": error.hint}
+    return document
+
+
+def _list(lang: str, as_json: bool) -> None:
+    counts = family_counts()
+    title = {name: titles[lang == "zh"] for name, titles in FAMILIES.items()}
+    if as_json:
+        families = [{"family": name, "title": title[name], "codes": count} for name, count in counts.items()]
+        click.echo(json.dumps({"pages": list(pages()), "families": families}, indent=1, ensure_ascii=False))
+        return
+    click.echo("\n".join(pages()))
+    click.echo("\n昇腾主机的错误码，按类别：" if lang == "zh" else "\nerror codes of an Ascend host, by family:")
+    wide = max(len(name) for name in counts)
+    for name, count in counts.items():
+        click.echo(f"  {name:{wide}}  {count or '':>4}  {title[name]}")
+    click.echo(
+        "\njumar explain 507018   jumar explain drv 87   jumar explain EZ9999   jumar explain HCCL_E_TIMEOUT   jumar explain - < run.log"
+    )

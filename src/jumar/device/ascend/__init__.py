@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 from jumar.device.ascend.cann import Cann, find_cann
 
 if TYPE_CHECKING:
-    from jumar.device.ascend.codes import FAMILIES, Code, Mention, codes_in, families_named, find_code, known_codes, near_codes
+    from jumar.device.ascend.codes import (
+        FAMILIES,
+        Code,
+        Mention,
+        codes_in,
+        families_named,
+        find_code,
+        known_codes,
+        near_codes,
+        out_of_range,
+    )
     from jumar.device.ascend.complaint import Complaint, plain_lines
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
     from jumar.device.ascend.versions import Range, Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
-    "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes",
+    "codes": "FAMILIES Code Mention codes_in families_named find_code known_codes near_codes out_of_range",
     "complaint": "Complaint plain_lines",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
@@ -63,6 +73,7 @@ __all__ = [
     "health_findings",
     "known_codes",
     "near_codes",
+    "out_of_range",
     "pairings",
     "parse_npu_smi",
     "parse_version",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -96,16 +97,21 @@ def value_of(number: str, family: str) -> int | None:
 class Table:
     """All codes, and where each is found.
 
-    values: by integer; names: by number and symbol in capitals; bits: by a core's three error words; prefixes: module and layer that most codes with
-    these first characters have (EZ: operators, ERR01: torch_npu's operators); inner: the runtime's modules by the third byte of 0x07MMEEEE.
+    values: by integer; names: by number and symbol in capitals; bits: by a core's three error words; prefixes: by the first
+    characters of a name (EZ, ERR01); inner: the runtime's modules by the third byte of 0x07MMEEEE.
     """
 
     codes: tuple[Code, ...] = ()
     values: dict[int, list[Code]] = field(default_factory=dict)
     names: dict[str, list[Code]] = field(default_factory=dict)
     bits: dict[tuple[int, ...], list[Code]] = field(default_factory=dict)
-    prefixes: dict[str, Code] = field(default_factory=dict)
+    prefixes: dict[str, list[Code]] = field(default_factory=dict)
     inner: dict[int, str] = field(default_factory=dict)
+
+    def usual_layer(self, prefix: str) -> str:
+        """The layer of three in four codes that begin so; empty where they are of many."""
+        layers = Counter(code.layer for code in self.prefixes.get(prefix, ()))
+        return next((layer for layer, count in layers.most_common(1) if count * 4 >= layers.total() * 3), "")
 
 
 @cache
@@ -162,7 +168,7 @@ def _enter(found: Table, code: Code) -> None:
     else:
         found.names.setdefault(code.number.upper(), []).append(code)
         for long in (5, 2) if code.family == "torch_npu" else (2,):
-            found.prefixes.setdefault(code.number[:long], code)
+            found.prefixes.setdefault(code.number[:long], []).append(code)
     symbol = code.symbol.partition(" (")[0]  # FAILED (0xFFFFFFFF)
     if code.family not in _NAMED and _SYMBOL.fullmatch(symbol):
         found.names.setdefault(symbol.upper(), []).append(code)

@@ -73,7 +73,8 @@ def codes_in(line: str) -> tuple[Mention, ...]:
         found = _PATTERN.search(line)
     if not found:
         return ()
-    return tuple(mention for match in _PATTERN.finditer(line) for mention in _mentions(line, match))
+    mentions = [mention for match in _PATTERN.finditer(line) for mention in _mentions(line, match)]
+    return tuple(dict.fromkeys(mentions))  # the second event behind one word is found as such and by itself
 
 
 def _mentions(line: str, match: Any) -> Iterator[Mention]:
@@ -102,15 +103,17 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
             return core_bits(tuple(int(word, 16) for word in text.strip("()").split(",")))
     if _is_part(line, start, len(text)) or _NO_CODE.search(line[max(0, start - 40) : start]):
         return ()
+    if kind == "event" and text[:2].lower() != "0x" and (text.isdecimal() or text.upper() != text):  # a number, a hash
+        return ()
     family = {"six": (), "inner": ("rts-inner",), "event": ("event",)}[kind]
     value = int(text) if kind == "six" else int(text, 16)
     return tuple(c for c in table().values.get(value, ()) if not family or c.family in family)[:1]
 
 
 def _is_part(line: str, start: int, length: int) -> bool:
-    """Whether a number is a piece of something longer: 1.507018, 507018.5, 2025-107002, python[507018], name(507018,"""
+    """Whether a number is a piece of something longer: 1.507018, 507018.5, 2025-107002, [507018], name(507018,"""
     before, after = line[max(0, start - 2) : start], line[start + length : start + length + 2]
-    if before and (before[-1] in ".-/+@#~$&" or (before[-1] in "[(" and len(before) == 2 and before[0].isascii() and before[0].isalnum())):
+    if before and (before[-1] in ".-/+@#~$&[" or (before[-1] == "(" and len(before) == 2 and before[0].isascii() and before[0].isalnum())):
         return True
     return bool(after) and (after[0] in "-/%" or (after[0] in ".:" and after[1:].isdigit()))
 

@@ -139,6 +139,33 @@ def _event(value: int) -> Code | None:
     )  # fmt: skip
 
 
+def out_of_range(text: str) -> str:
+    """Why a number is none of any family; empty for what is no number.
+
+    >>> out_of_range("123456")
+    'six digits are a class (1, 2, 3, 5), a module (00, 07, 45, 48, 61) and a number: module 23 is unknown'
+    """
+    digits = text.strip().lower()
+    try:
+        value = int(digits, 16 if "0x" in digits else 10)
+    except ValueError:
+        return ""
+    kind, module = value // 100000, value // 1000 % 100
+    modules = ", ".join(f"{m:02}" for m in _MODULES)
+    if 100000 <= value <= 999999:
+        what = f"class {kind} is unknown" if kind not in _CLASSES else f"module {module:02} is unknown"
+        if kind in _CLASSES and module in _MODULES:
+            what = f"module {module:02} has no such number"
+        return f"six digits are a class ({', '.join(map(str, _CLASSES))}), a module ({modules}) and a number: {what}"
+    if value >> 24 == 7:
+        return f"0x07MMEEEE are inner codes of the runtime: module 0x{value >> 16 & 0xFF:02x} is unknown"
+    if value >> 24 == 5:
+        return f"0x05SSEEEE are HCCL's: part 0x{value >> 16 & 0xFF:02x} is unknown"
+    if 0 <= value < 1000:
+        return "small numbers are return values of the driver (0 to 99) and of HCCL (0 to 25)"
+    return "a number that is in the range of no family"
+
+
 def core_bits(bits: tuple[int, ...]) -> tuple[Code, ...]:
     """The rows of a core's three error words: the exact one, else one for each bit that is set.
 
@@ -190,8 +217,9 @@ def name_apart(name: str) -> Code | None:
     ('plog-operator-common', None)
     """
     for long in (5, 2):
-        like = table().prefixes.get(name[:long])
-        if like is not None and len(name) == len(like.number):
+        alike = table().prefixes.get(name[:long])
+        if alike and len(name) == len(alike[0].number):
+            like = alike[0]
             break
     else:
         return None
@@ -201,5 +229,5 @@ def name_apart(name: str) -> Code | None:
         name, like.family, like.module,
         en=f"{what[0]} of {like.module.removeprefix('plog-')}; the lines that follow it tell what happened",
         zh=f"{like.module.removeprefix('plog-')} 的错误码：{what[1]}，请看其后的日志行",
-        layer=like.layer, source="first characters of the code", known=False,
+        layer=table().usual_layer(like.number[:long]), source="first characters of the code", known=bool(inner),
     )  # fmt: skip

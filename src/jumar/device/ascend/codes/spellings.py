@@ -56,8 +56,10 @@ def find_code(text: str, family: str = "") -> tuple[Code, ...]:
     text = text.strip()
     if not text or len(text) > _LONGEST:
         return ()
-    if not wanted and (apart := _WITH_FAMILY.fullmatch(text)) and (named := families_named(apart[1])):
-        wanted, text = named, apart[2].strip()
+    if (apart := _WITH_FAMILY.fullmatch(text)) and (named := families_named(apart[1])):
+        wanted, text = tuple(f for f in named if not wanted or f in wanted), apart[2].strip()
+        if not wanted:
+            return ()
     found = dict.fromkeys(code for code in _found(text.strip(" \t.,:;'\"`[]{}<>"), wanted) if not wanted or code.family in wanted)
     return tuple(found)
 

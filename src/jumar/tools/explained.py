@@ -1,0 +1,106 @@
+"""An error code as it is shown: lines for the terminal, and a document.
+
+In: `Code`s.  Out: text in English or Chinese, and what `jumar explain --json` prints of one code.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import click
+
+from jumar.device.ascend import FAMILIES, Code, known_codes
+from jumar.tools.knowledge import layers
+
+_WORDS = {
+    "en": {
+        "family": "family", "module": "module", "layer": "layer", "causes": "causes", "next": "look at", "also": "also", "source": "source",
+        "several": "{asked} is a number of {n} families; the likelier first. Say which: jumar explain {family} {number}", "unknown": "not in the table",
+    },
+    "zh": {
+        "family": "类别", "module": "模块", "layer": "层", "causes": "常见原因", "next": "排查", "also": "等价写法", "source": "来源",
+        "several": "{asked} 在 {n} 个类别中都有定义，按可能性排列；可指定类别：jumar explain {family} {number}", "unknown": "表中没有",
+    },
+}  # fmt: skip
+
+_layers = cache(layers)  # one reading of the file for many codes
+
+
+def family_counts() -> dict[str, int]:
+    """How many codes of each family the table has; 0 for those that are read by their build alone."""
+    counts = Counter(code.family for code in known_codes())
+    return {name: counts[name] for name in FAMILIES if counts[name] or name in ("ts", "aicpu")}
+
+
+def spellings(code: Code) -> tuple[str, ...]:
+    """Other ways in which logs print a number: decimal, hexadecimal, unsigned and signed.
+
+    >>> from jumar.device.ascend import find_code
+    >>> spellings(find_code("0x7020023")[0]), spellings(find_code("-8005")[0])
+    (('117571619',), ('4294959291', '0xffffe0bb'))
+    """
+    value = code.value
+    if value is None or abs(value) < 256:
+        return ()
+    unsigned = value & 0xFFFFFFFF if value < 0 else value
+    every = (str(unsigned), f"0x{unsigned:x}", *((str(unsigned - (1 << 32)),) if 1 << 31 <= unsigned < 1 << 32 else ()))
+    own = code.number.lower()
+    return tuple(text for text in every if text != own and text.removeprefix("0x") != own.removeprefix("0x").lstrip("0"))
+
+
+def code_lines(asked: str, codes: Sequence[Code], lang: str) -> Iterator[str]:
+    """What the terminal shows of one question."""
+    words = _WORDS[lang]
+    if len({code.family for code in codes}) > 1:
+        yield words["several"].format(asked=asked, n=len({code.family for code in codes}), family=codes[-1].family, number=codes[-1].number)
+        yield ""
+    for place, code in enumerate(codes):
+        if place:
+            yield ""
+        yield from _one(code, lang, words)
+
+
+def _one(code: Code, lang: str, words: dict[str, str]) -> Iterator[str]:
+    head = f"{code.number}  {code.symbol}".rstrip()
+    yield click.style(head, bold=True) + ("" if code.known else click.style(f"  ({words['unknown']})", fg="yellow"))
+    yield from textwrap.wrap(code.meaning(lang), 108, initial_indent="  ", subsequent_indent="  ")
+    layer = _layers().get(code.layer)
+    rows = [
+        (words["family"], f"{code.family}: {FAMILIES[code.family][lang == 'zh']}" if code.family in FAMILIES else code.family),
+        (words["module"], code.module),
+        (words["layer"], f"{code.layer}: {layer.title[lang]}" if layer else code.layer),
+        (words["also"], "  ".join(spellings(code))),
+    ]
+    causes = code.causes(lang)
+    rows += [(words["causes"] if not n else "", f"- {cause}") for n, cause in enumerate(causes)]
+    if layer and not causes:
+        rows.append((words["next"], layer.next[lang]))
+    rows.append((words["source"], code.source))
+    for label, text in rows:
+        if text:
+            indent = "  " + label + " " * (max(1, 9 - sum(2 if ord(c) > 0x2E80 else 1 for c in label)))
+            yield from textwrap.wrap(
+                text, 108, initial_indent=indent, subsequent_indent=" " * 11, break_long_words=False, break_on_hyphens=False
+            )
+
+
+def code_document(code: Code, lang: str) -> dict[str, object]:
+    """What `--json` says of one code; both languages are there, `meaning` and `causes` are in the one that was asked for."""
+    return {
+        "number": code.number,
+        "value": code.value,
+        "also": list(spellings(code)),
+        "family": code.family,
+        "module": code.module,
+        "symbol": code.symbol,
+        "known": code.known,
+        "layer": code.layer,
+        "meaning": code.meaning(lang),
+        "causes": list(code.causes(lang)),
+        "en": {"meaning": code.meaning("en"), "causes": list(code.causes("en"))},
+        "zh": {"meaning": code.meaning("zh"), "causes": list(code.causes("zh"))},
+        "source": code.source,
+    }

@@ -1,0 +1,109 @@
+"""`jumar explain`: pages as before, and codes of every layer of an Ascend host."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from jumar.base import ToolError
+from jumar.tools.explain import command, pages
+
+
+def explain(*arguments: str, stdin: str | bytes = "", **environment: str) -> Result:
+    settings = {"LC_ALL": "C.UTF-8", **environment}
+    return CliRunner(env=settings).invoke(command, arguments, input=stdin, standalone_mode=False)
+
+
+def test_a_code_is_told_with_module_symbol_meaning_layer_and_source() -> None:
+    done = explain("507018")
+    assert done.output.splitlines()[0] == "507018  ACL_ERROR_RT_AICPU_EXCEPTION"
+    for word in ("AI CPU", "module   RTS", "layer    operator", "also     0x7bc8a", "source   hicann/runtime"):
+        assert word in done.output
+    assert done.return_value == 0
+
+
+def test_chinese_is_spoken_when_asked_for_or_where_the_locale_does() -> None:
+    assert "算子执行异常" in explain("507018", "--lang", "zh").output
+    assert "算子执行异常" in explain("507018", LC_ALL="zh_CN.UTF-8").output
+    assert "算子执行异常" not in explain("507018", "--lang", "en", LC_ALL="zh_CN.UTF-8").output
+
+
+def test_a_number_of_several_families_shows_all_and_the_family_before_it_chooses() -> None:
+    both = explain("9").output
+    assert ("HCCL_E_TIMEOUT" in both, "DRV_ERROR_UNINIT" in both, "9 is a number of 2 families" in both) == (True, True, True)
+    for one in (explain("drv", "9"), explain("drv 9"), explain("9", "--family", "drv")):
+        assert ("HCCL_E_TIMEOUT" in one.output, "DRV_ERROR_UNINIT" in one.output) == (False, True)
+
+
+def test_negative_numbers_are_codes_and_no_options() -> None:
+    assert "DCMI_ERR_CODE_INNER_ERR" in explain("-8005").output
+    assert "DCMI_ERR_CODE_INNER_ERR" in explain("dcmi", "-8005", "--lang", "en").output
+
+
+def test_several_codes_at_once_are_told_in_order() -> None:
+    output = explain("EZ9999", "ERR00100", "broadcast", "--plain").output
+    assert 0 <= output.index("EZ9999") < output.index("ERR00100") < output.index("# broadcast")
+
+
+def test_a_line_of_a_log_is_taken_for_a_code() -> None:
+    assert "DRV_ERROR_INNER_ERR" in explain("halQueueQueryInfo failed, drvRetCode=7").output
+    assert "ACL_ERROR_RT_AICPU_EXCEPTION" in explain("error", "code", "is", "507018").output
+
+
+def test_stdin_gives_each_code_once() -> None:
+    done = explain("-", "--json", stdin=b"a\nerror code is 507018\n\xff\xfe error code is 507018 \r\nEZ9999: x\n-8005\n")
+    assert [answer["asked"] for answer in json.loads(done.output)] == ["507018", "EZ9999", "-8005"]
+    assert isinstance(explain("-", stdin="nothing\n").exception, ToolError)
+
+
+def test_json_holds_both_languages_and_every_spelling() -> None:
+    (answer,) = json.loads(explain("0x7020023", "--json").output)
+    (code,) = answer["codes"]
+    assert (answer["known"], code["value"], code["also"], code["symbol"]) == (True, 117571619, ["117571619"], "RT_ERROR_DRV_NO_RESOURCES")
+    assert code["en"]["meaning"] != code["zh"]["meaning"]
+
+
+def test_a_number_that_the_table_lacks_is_taken_apart_and_the_exit_code_says_so() -> None:
+    done = explain("507999")
+    assert ("not in the table" in done.output, "the runtime" in done.output, done.return_value) == (True, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("123456", "module 23 is unknown", ""),
+        ("HCCL_E_TIMEOT", "got 'HCCL_E_TIMEOT'", "did you mean HCCL_E_TIMEOUT"),
+        ("brodcast", "got 'brodcast'", "did you mean broadcast or bit-cast?"),
+        ("nothing at all", "got 'nothing at all'", "jumar explain lists"),
+    ],
+)
+def test_what_is_unknown_is_refused_with_what_its_range_says(text: str, what: str, hint: str) -> None:
+    error = explain(text).exception
+    assert isinstance(error, ToolError) and what in error.what and error.hint.startswith(hint) and error.code == "explain-code"
+
+
+def test_an_unknown_one_among_known_ones_is_said_and_the_others_are_told() -> None:
+    done = explain("507018", "brodcast")
+    assert ("ACL_ERROR_RT_AICPU_EXCEPTION" in done.output, "did you mean broadcast" in done.output, done.return_value) == (True, True, 2)
+    known, unknown = json.loads(explain("507018", "brodcast", "--json").output)
+    assert (known["known"], unknown["known"], unknown["codes"]) == (True, False, [])
+
+
+def test_an_unknown_family_is_refused_with_a_hint() -> None:
+    error = explain("87", "--family", "dvr").exception
+    assert isinstance(error, ToolError) and error.hint == "did you mean drv?"
+
+
+def test_alone_it_lists_the_pages_and_the_families_with_counts() -> None:
+    output = explain().output
+    assert "broadcast" in output.split() and any(line.split()[:2] == ["drv", "101"] for line in output.splitlines())
+    listed = json.loads(explain("--json").output)
+    assert listed["pages"] == list(pages()) and {"family", "title", "codes"} == set(listed["families"][0])
+
+
+def test_completion_knows_pages_families_and_codes() -> None:
+    completed = [item.value for item in command.params[0].shell_complete(command.make_context("explain", []), "HCCL_E_T")]
+    assert "HCCL_E_TIMEOUT" in completed
+    assert [i.value for i in command.params[1].shell_complete(command.make_context("explain", []), "dr")] == ["drv"]
