@@ -1,6 +1,6 @@
 """Writes what comes from the code and from bench/results.
 
-The pages ops.md, settings.md, names.md, performance.md with its chart and errors/index.md;
+The pages ops.md, settings.md, names.md, performance.md with its chart, errors/index.md and field/causes/;
 the tables of twin/soc.md and twin/formats-and-fusion.md; the messages inside errors/*.md; figures in the READMEs.
 
 In: the registry, `SETTINGS`, the newest results, and the snippets of the error pages, which are run.  Out: the files; `--check` says which
@@ -23,7 +23,7 @@ from unittest import mock
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]
 
-from docs import names, performance, twin_models  # noqa: E402
+from docs import causes, names, performance, twin_models  # noqa: E402
 
 from jumar.base import SETTINGS, StackError  # noqa: E402
 from jumar.compiler.passes.fusion_rules import described  # noqa: E402
@@ -178,6 +178,7 @@ def generated() -> dict[Path, str]:
     pages[DOCS / "twin" / "soc.md"] = soc_page()
     pages[DOCS / "twin" / "formats-and-fusion.md"] = fusion_page()
     pages[twin_models.PAGE] = twin_models.page()
+    pages |= causes.pages(NOTE)
     pages[DOCS / "names.md"] = names.page(NOTE)
     pages[DOCS / "performance.md"] = performance.page(NOTE)
     pages[DOCS / "images" / "performance.svg"] = performance.chart(performance.newest_bars())
@@ -199,6 +200,7 @@ def main() -> None:
         sys.exit(bool(stale))
     pages = generated()
     for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pages[path], encoding="utf-8")
 
 

@@ -15,6 +15,7 @@ from jumar.tools.knowledge.rule import (
     Text,
     as_written,
     compiled,
+    fill,
     layers,
     load_rules,
     regex_options,
@@ -22,5 +23,5 @@ from jumar.tools.knowledge.rule import (
 
 __all__ = [
     "CODE", "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Moment", "Rule", "Text",
-    "apply_rules", "as_written", "compiled", "layers", "load_rules", "regex_options",
+    "apply_rules", "as_written", "compiled", "fill", "layers", "load_rules", "regex_options",
 ]  # fmt: skip
