@@ -24,19 +24,27 @@ if TYPE_CHECKING:
         out_of_range,
     )
     from jumar.device.ascend.complaint import Complaint, plain_lines
+    from jumar.device.ascend.hccn import Hccn, HccnDevice, LinkChange, LinkHistory, Optical, Ping, Tls, check_hccn, parse_hccn
+    from jumar.device.ascend.json_lines import Entry, read_json
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
     from jumar.device.ascend.pending import pairings
+    from jumar.device.ascend.rank_table import RankAddress, RankDevice, RankServer, RankTable, SuperPod, parse_rank_table
+    from jumar.device.ascend.rank_table_checks import check_rank_table
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
     from jumar.device.ascend.version_files import VersionFile, parse_version_file, read_version_files
     from jumar.device.ascend.versions import Range, Version, parse_version, read_version
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
-    "codes": "FAMILIES Code Mention codes_in families_named find_code known_codes near_codes out_of_range",
+    "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes out_of_range",
     "complaint": "Complaint plain_lines",
+    "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
+    "json_lines": "Entry read_json",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
     "pending": "pairings",
+    "rank_table": "RankAddress RankDevice RankServer RankTable SuperPod parse_rank_table",
+    "rank_table_checks": "check_rank_table",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
     "version_files": "VersionFile parse_version_file read_version_files",
     "versions": "Range Version parse_version read_version",
@@ -44,27 +52,42 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
+    "FAMILIES",
+    "STATES_A_VERSION",
     "Cann",
     "Code",
     "Complaint",
-    "FAMILIES",
+    "Entry",
     "Failure",
     "FaultEvent",
+    "Hccn",
+    "HccnDevice",
     "HealthFinding",
     "Holding",
+    "LinkChange",
+    "LinkHistory",
     "Mapped",
     "Mention",
     "Npu",
     "NpuSmi",
+    "Optical",
+    "Ping",
     "Process",
     "Properties",
     "Range",
-    "STATES_A_VERSION",
+    "RankAddress",
+    "RankDevice",
+    "RankServer",
+    "RankTable",
     "Stated",
+    "SuperPod",
+    "Tls",
     "Topology",
     "Version",
     "VersionFile",
     "busy",
+    "check_hccn",
+    "check_rank_table",
     "codes_in",
     "component_versions",
     "families_named",
@@ -75,10 +98,13 @@ __all__ = [
     "near_codes",
     "out_of_range",
     "pairings",
+    "parse_hccn",
     "parse_npu_smi",
+    "parse_rank_table",
     "parse_version",
     "parse_version_file",
     "plain_lines",
+    "read_json",
     "read_version",
     "read_version_files",
     "soc_of",

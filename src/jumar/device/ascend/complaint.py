@@ -21,7 +21,7 @@ _DRESS = re.compile(
 @dataclass(frozen=True)
 class Complaint:
     """Something that is wrong or was not understood.   what: a sentence with the value; line: from 1, 0 for the text as a whole;
-    kind: a short steady name of the kind of fault (`rank-id-twice`), for who acts on it.
+    kind: a short steady name of the kind of fault (`rank-id-twice`), for who acts on it; column: from 1, 0 where it tells nothing.
 
     >>> str(Complaint("rank_id 3 must occur once, got 2 times", line=7, kind="rank-id-twice"))
     'line 7: rank_id 3 must occur once, got 2 times'
@@ -30,9 +30,11 @@ class Complaint:
     what: str
     line: int = 0
     kind: str = ""
+    column: int = 0
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.what}" if self.line else self.what
+        place = f"line {self.line}" + (f" column {self.column}" if self.column else "")
+        return f"{place}: {self.what}" if self.line else self.what
 
 
 def plain_lines(text: str) -> list[str]:
