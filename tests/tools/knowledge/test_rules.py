@@ -80,7 +80,7 @@ def test_a_rule_is_quiet_where_nothing_is_wrong(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", [r for r in RULES if any(p.startswith(CODE) for p in (*r.match, *r.also, *r.without))], ids=named)
 def test_a_code_that_a_rule_asks_for_is_in_the_table(rule: Rule) -> None:
     for pattern in (*rule.match, *rule.also, *rule.without):
-        if pattern.startswith(CODE):
+        if pattern.startswith(CODE) and not pattern.endswith("*"):
             *family, number = pattern[len(CODE) :].split(":")
             assert number in [code.number for code in find_code(number, *family)], pattern
 

@@ -98,10 +98,11 @@ def _mentions(scanned: Scanned) -> list[tuple[Hit, Mention]]:
 
 
 def _by_code(mentions: list[tuple[Hit, Mention]]) -> dict[str, tuple[Hit, ...]]:
-    """The lines of each code, as rules ask for it: by number, and by family and number."""
+    """The lines of each code, as rules ask for it: by number, by family and number, and by how it begins."""
     found: dict[str, dict[Evidence, Hit]] = {}
     for hit, mention in mentions:
-        for name in (mention.code.number, f"{mention.code.family}:{mention.code.number}"):
+        number = mention.code.number
+        for name in (number, f"{mention.code.family}:{number}", f"{number[:2]}*", f"{number[:3]}*"):
             found.setdefault(f"{CODE_PREFIX}{name}", {}).setdefault(hit.evidence, hit)
     return {name: tuple(hits.values()) for name, hits in found.items()}
 

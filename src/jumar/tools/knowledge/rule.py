@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 TIERS = ("cause", "symptom", "hint")
 STACK = ("os", "host_env", "driver", "firmware", "hardware", "container", "kubernetes", "cann", "framework", "application")
 FACT = "fact:"
-CODE = "code:"  # an error code in any spelling: code:507018, or with its family code:drv:87
+CODE = "code:"  # an error code in any spelling: code:507018, with its family code:drv:87, or by how it begins code:EI*, code:507*
 LANGUAGES = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
 
