@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
+from jumar.base import config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
@@ -62,9 +63,13 @@ class Diagnosis:
         )
 
 
-@cache
 def ready() -> Diagnosis:
-    """Our rules, made ready once."""
+    """Our rules and those of JUMAR_RULES, made ready once."""
+    return _ready(config("rules"))
+
+
+@cache
+def _ready(_folder: str) -> Diagnosis:
     return with_rules(load_rules())
 
 
