@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -115,6 +113,7 @@ def test_bits_of_a_core_are_told_one_by_one() -> None:
         ("0x070203ff", "rts-inner", "module 0x02 is drv, number 0x3ff"),
         ("0x50104005", "ge-inner", "common error on the host, module graph, number 5"),
         ("0x05010fff", "hccl", "HcclResult 4095 from HCOM"),
+        ("0x03010007", "ge-inner", "module 1, number 7"),
         ("-8199", "dcmi", "DCMI"),
         ("0x9abcdef0", "event", "like a fault event"),
         ("EZ4711", "plog", "a code that the table lacks"),
@@ -166,11 +165,3 @@ def test_any_number_is_looked_up_in_any_family_without_a_fault(value: int, famil
     for text in (str(value), hex(value)):
         assert all(code.family in FAMILIES for code in find_code(text, family))
         near_codes(text)
-
-
-def test_a_look_up_takes_no_time() -> None:
-    find_code("1")
-    begun = time.perf_counter()
-    for value in range(2000):
-        find_code(str(value))
-    assert time.perf_counter() - begun < 2  # 0.03 s; a limit that only a scan of the table would break

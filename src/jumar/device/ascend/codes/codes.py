@@ -155,8 +155,10 @@ def _with_causes(code: Code, causes: Mapping[str, Any]) -> Code:
 
 
 def _causes(code: Code, causes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A number's own causes, else those of its family's beginning (EZ), else those of its family."""
-    return (), ()
+    """A number's own causes ([number.507018], ["number"."hccl 9"] where two families have it), else its family's ([family.drv])."""
+    numbers, families = causes.get("number", {}), causes.get("family", {})
+    told = numbers.get(f"{code.family} {code.number}") or numbers.get(code.number) or families.get(code.family) or {}
+    return tuple(told.get("en", ())), tuple(told.get("zh", ()))
 
 
 def _enter(found: Table, code: Code) -> None:

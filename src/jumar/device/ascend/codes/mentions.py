@@ -32,19 +32,24 @@ _PATTERN = re2.compile(
     rf"|(?P<keyword>(?i:{_KEYWORD}))(?i:{_JOIN})(?P<number>[-+]?0[xX][0-9a-fA-F]{{1,16}}\b|[89A-Fa-f][0-9A-Fa-f]{{7}}\b|[-+]?[0-9]{{1,20}}\b)"
     rf"|\b(?P<inner>0[xX]0?70[1-9a-fA-F][0-9a-fA-F]{{4}}|0[xX]0?71[0-9a-fA-F]{{5}})\b"
     rf"|\b(?P<six>{_SIX})\b"
+    r"|(?P<dcmi>-8(?:0[0-2][0-9]|255))\b"
     r"|\b(?P<event>(?:0[xX])?[89Aa][0-9A-Fa-f]{7})\b"
 )
+_KINDS = {index: name for name, index in _PATTERN.groupindex.items()}
+_AROUND = 500  # characters before and after a number that may tell whose it is: a line of 100 KB costs no more for each of its numbers
 _MORE = re2.compile(r"[\s,;、]+((?:0[xX])?[0-9A-Fa-f]{8})\b")  # npu-smi lists several events behind one word
 _DRIVER = re2.compile(r"\bhal[A-Z][A-Za-z]+|\[drv api\]|\b[Dd]rv[A-Z_][A-Za-z_]*|\bdrv |devmm|\bEL[0-9]{4}\b|\bDRV\(|npu_driver")
-_HCCL = re2.compile(r"HCCL|HCCP|Hccl|hccl|[Hh]com|EI[0-9]{4}|EJ[0-9]{4}|network_manager|\bhost nic\b")
+_HCCL = re2.compile(r"HCCL|Hccl|call trace|hccl|[Hh]com|EI[0-9]{4}|EJ[0-9]{4}|network_manager|\bhost nic\b")
 _KERNEL_LOG = re2.compile(r"\[ascend\]|\[devdrv\]|\[drv_\w+\]")  # values there are the kernel's errno
+_FAILS = re2.compile(r"(?i)err|fail|fault|excep|abnormal|\bacl|desc=|\bret|错|失败|异常|出错")
+_UNIT = re2.compile(r"(?i) ?(?:[munp]?s|sec|[kmg]i?b|bytes?|tokens?|samples?|steps?|rows?|times|items?|files?|次|条|个|步)\b")
 _AICPU = re2.compile(r"(?i)ai ?cpu")
 _CORE = re2.compile(r"(?i)ai ?core|ai ?vec|vector ?core|core id|fftsplus|cube core")
 _GRAPH = re2.compile(
     r"\bGE\(|engine_name|graph_name|SubGraph|GraphManager|\bge result|GeExecutor|graph engine|\bFE\(|OptimizeFusedGraph|SubGraphOpt"
 )
 _NO_CODE = re2.compile(
-    r"(?i)(?:pid|tid|ppid|port|id|size|length|len|time|timestamp|cost|bytes?|addr|address|offset|line|count|num|total|step|epoch|seq|index|idx|rank|sn|v|version)s?"
+    r"(?i)(?:pid|tid|ppid|port|id|size|length|len|time|timestamp|cost|bytes?|addr|address|offset|line|count|num|total|step|iter|iteration|batch|epoch|seed|seq|index|idx|rank|line|rows?|sn|v|version)s?"
     r"[\s\]'\"]*[=:：\[(#]?\s*[\[(]?$"
 )
 
@@ -67,22 +72,22 @@ def codes_in(line: str) -> tuple[Mention, ...]:
     ['ACL_ERROR_RT_AICPU_EXCEPTION']
     """
     try:
-        found = _PATTERN.search(line)
+        matches = list(_PATTERN.finditer(line))
     except UnicodeEncodeError:  # RE2 reads UTF-8, which has no lone surrogates; one character for one, so that places stay
         line = line.encode("utf-8", "replace").decode("utf-8")
-        found = _PATTERN.search(line)
-    if not found:
+        matches = list(_PATTERN.finditer(line))
+    if not matches:
         return ()
-    mentions = [mention for match in _PATTERN.finditer(line) for mention in _mentions(line, match)]
+    mentions = [mention for match in matches for mention in _mentions(line, match)]
     return tuple(dict.fromkeys(mentions))  # the second event behind one word is found as such and by itself
 
 
 def _mentions(line: str, match: Any) -> Iterator[Mention]:
     """What one candidate is: a code, several (error bits, a list of events), or none."""
-    kind = match.lastgroup
-    text, start = match.group(kind), match.start(match.lastindex)
+    index = match.lastindex  # by index: names cost RE2's wrapper 5 us each
+    kind, text, start = _KINDS[index], match.group(index), match.start(index)
     if kind == "number":
-        yield from _announced(line, match.group("keyword").lower(), text, start)
+        yield from _announced(line, match.group(index - 1).lower(), text, start)
         return
     for code in _standing_alone(line, kind, text, start):
         yield Mention(text, start, code)
@@ -103,10 +108,12 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
             return core_bits(tuple(int(word, 16) for word in text.strip("()").split(",")))
     if _is_part(line, start, len(text)) or _NO_CODE.search(line[max(0, start - 40) : start]):
         return ()
+    if kind == "six" and (not _FAILS.search(line[max(0, start - _AROUND) : start + _AROUND]) or _UNIT.match(line, start + len(text))):
+        return ()
     if kind == "event" and text[:2].lower() != "0x" and (text.isdecimal() or text.upper() != text):  # a number, a hash
         return ()
-    family = {"six": (), "inner": ("rts-inner",), "event": ("event",)}[kind]
-    value = int(text) if kind == "six" else int(text, 16)
+    family = {"six": (), "dcmi": ("dcmi",), "inner": ("rts-inner",), "event": ("event",)}[kind]
+    value = int(text) if kind in ("six", "dcmi") else int(text, 16)
     return tuple(c for c in table().values.get(value, ()) if not family or c.family in family)[:1]
 
 
@@ -123,7 +130,7 @@ def _announced(line: str, keyword: str, text: str, start: int) -> Iterator[Menti
     after = line[start + len(text) : start + len(text) + 2]
     if after and after[0] in ".:-/" and after[1:].isdigit():  # a time, a date, a version, a file's line
         return
-    code = _code(line, keyword, text)
+    code = _code(line[max(0, start - _AROUND) : start + _AROUND], keyword, text)
     if code is None:
         return
     for one in code if isinstance(code, tuple) else (code,):
@@ -164,8 +171,9 @@ def _by_value(value: int) -> Code | None:
     """A number whose value tells its family: in the table, in a range, or in bit fields."""
     if value > 0x7FFFFFFF or value < -0x7FFF:
         value &= 0xFFFFFFFF
-    for code in table().values.get(value, ()):
-        return code
+    for variant in (value, value - (1 << 32)) if value > 0x7FFFFFFF else (value,):
+        for code in table().values.get(variant, ()):
+            return code
     return take_apart(value)
 
 
@@ -206,7 +214,7 @@ def _small(line: str, keyword: str, value: int, hexadecimal: bool) -> Code | tup
     near = line[: line.rfind("[FUNC:")] if "[FUNC:" in line else line  # FILE:npu_driver.cc names the file, not who answered
     if _DRIVER.search(near) and not keyword.startswith("device"):
         return _of(value, ("drv",))
-    return _of(value, ("hccl",)) if _HCCL.search(line) else None
+    return _of(value, ("hccl",)) if _HCCL.search(line) and "HCCP(" not in line else None  # HCCP returns numbers of its own
 
 
 def _is_core(line: str, keyword: str) -> bool:

@@ -44,7 +44,7 @@ def take_apart(value: int) -> Code | None:
     >>> take_apart(507999).module, take_apart(0x05010007).symbol, take_apart(12345678)
     ('RTS', 'HCCL_E_UNAVAIL', None)
     """
-    for reader in (_six_digits, _inner, hccl_code, _graph_engine, _device_management, _event):
+    for reader in (_six_digits, _inner, hccl_code, _graph_engine, _parser, _device_management, _event):
         code = reader(value)
         if code is not None:
             return code
@@ -113,6 +113,23 @@ def _graph_engine(value: int) -> Code | None:
         f"module {_GE_MODULES[module]}, number {rest}",
         zh=f"图引擎内部码，表中没有该编号：{zh}{_GE_TYPES[kind][1]}，级别 {_GE_LEVELS[level]}，模块 {_GE_MODULES[module]}，编号 {rest}",
         layer="graph_compile", source="build of the graph engine's codes", known=False,
+    )  # fmt: skip
+
+
+def _parser(value: int) -> Code | None:
+    """0x03MMEEEE: the graph engine's parsers, which number so since before the graph engine had its own build."""
+    module, rest = value >> 16 & 0xFF, value & 0xFFFF
+    if value >> 24 != 3 or module > 3 or not 0 < rest < 1000:
+        return None
+    what = (
+        ("parameter invalid", "参数非法")
+        if (module, rest) == (0, 1)
+        else (f"module {module}, number {rest}", f"模块 {module}，编号 {rest}")
+    )
+    return Code(
+        f"0x{value:08x}", "ge-inner", "GE-ErrorNo",
+        en=f"an inner code of the graph engine's parsers: {what[0]}", zh=f"图引擎解析器的内部码：{what[1]}",
+        layer="deploy_om", source="build of the parsers' codes", known=(module, rest) == (0, 1),
     )  # fmt: skip
 
 
