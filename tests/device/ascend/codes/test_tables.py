@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import jumar.device.ascend
+from jumar.base import read_toml
 
 ROOM = Path(jumar.device.ascend.__file__).parent / "codes"
 COLUMNS = ["number", "family", "module", "symbol", "en", "zh", "layer", "source"]
@@ -65,3 +66,34 @@ def test_every_code_is_told_in_english_and_in_chinese() -> None:
 def test_no_text_carries_placeholders_of_the_program_that_printed_it() -> None:
     whole = rows()
     assert [] == [(row["family"], row["number"]) for row in whole if re.search(r"%[sd]|…|\[\s*\]", row["en"] + row["zh"])]
+
+
+def causes() -> list[dict[str, list[str]]]:
+    tables: list[dict[str, list[str]]] = read_toml(ROOM / "causes.toml")["cause"]
+    return tables
+
+
+def test_a_cause_is_told_alike_in_both_languages() -> None:
+    for table in causes():
+        assert {"codes", "en", "zh"} == set(table), table
+        assert 1 <= len(table["en"]) == len(table["zh"]) <= 4, table["codes"]
+        assert all(text.strip() and not CHINESE.search(text) for text in table["en"]), table["codes"]
+        assert all(CHINESE.search(text) for text in table["zh"]), table["codes"]
+
+
+def test_a_cause_names_codes_that_the_table_has() -> None:
+    numbers = {row["number"] for row in rows()}
+    named = {row["number"] for row in rows() if row["family"] in {"plog", "torch_npu"}}
+    pairs = {f"{row['family']}:{row['number']}" for row in rows()}
+    known = numbers | pairs | FAMILIES
+    wanted = [code for table in causes() for code in table["codes"]]
+    assert [] == [code for code in wanted if code not in known and not any(number.startswith(code) for number in named)]
+
+
+def test_a_code_stands_under_one_cause() -> None:
+    assert [] == [code for code, n in Counter(code for table in causes() for code in table["codes"]).items() if n > 1]
+
+
+def test_a_bare_number_of_a_cause_is_of_one_family() -> None:
+    families = Counter(row["number"] for row in rows())
+    assert [] == [code for table in causes() for code in table["codes"] if families[code] > 1]
