@@ -54,7 +54,7 @@ def test_a_folder_of_the_user_is_read_beside_ours(tmp_path: Path, monkeypatch: p
 def test_what_breaks_the_format_is_named(tmp_path: Path, old: str, new: str, says: str) -> None:
     assert old in SHOWN
     with pytest.raises(ToolError, match=re.escape(says)):
-        written(tmp_path, SHOWN.replace(old, new, 1))
+        with_rules(written(tmp_path, SHOWN.replace(old, new, 1)))
 
 
 def made(name: str, tier: str = "cause", *, match: tuple[str, ...] = (), **more: object) -> Rule:

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
+import re2
+
 from jumar.base import config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
-from jumar.tools.knowledge import Evidence, Fact, Hit, Rule, apply_rules, load_rules
+from jumar.tools.knowledge import Evidence, Fact, Hit, Rule, apply_rules, check_patterns, load_rules
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -74,7 +76,12 @@ def _ready(_folder: str) -> Diagnosis:
 
 
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
-    return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, QUIET, *derive.PATTERNS]))
+    """Rules made ready; raises ToolError where one has a pattern that is none."""
+    try:
+        return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, QUIET, *derive.PATTERNS]))
+    except re2.error:
+        check_patterns(rules)
+        raise
 
 
 def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:

@@ -13,7 +13,7 @@ import re2
 
 from jumar.tools.diagnose.sources import Source, blocks
 from jumar.tools.diagnose.stamps import rank_of_file, seconds_of, stamp
-from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
+from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, regex_options
 
 KEPT = 200  # hits of a pattern that are kept for each source: its first ones
 _BACK = 40  # lines before a hit in which its time is looked for
@@ -31,15 +31,15 @@ class Scanned:
 
 
 class Patterns:
-    """Many regexes looked for at once."""
+    """Many regexes looked for at once, each compiled once; raises re2.error with the pattern that is none."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(patterns))
-        self.regexes = [compiled(name) for name in self.names]
         self.filter = re2.Filter()
         for name in self.names:
             self.filter.Add(as_written(name), regex_options())
         self.filter.Compile()
+        self.regexes = [self.filter.re(index) for index in range(len(self.names))]
 
     def found(self, block: bytes) -> Iterator[int]:
         """Indices of the patterns that occur in a block."""

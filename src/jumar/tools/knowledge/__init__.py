@@ -14,6 +14,7 @@ from jumar.tools.knowledge.rule import (
     Rule,
     Text,
     as_written,
+    check_patterns,
     compiled,
     fill,
     layers,
@@ -23,5 +24,5 @@ from jumar.tools.knowledge.rule import (
 
 __all__ = [
     "CODE", "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Moment", "Rule", "Text",
-    "apply_rules", "as_written", "compiled", "fill", "layers", "load_rules", "regex_options",
+    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "layers", "load_rules", "regex_options",
 ]  # fmt: skip
