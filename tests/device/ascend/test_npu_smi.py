@@ -162,6 +162,7 @@ def test_a_missing_npu_smi_is_a_failure_without_a_code() -> None:
         ("bash: /usr/local/bin/npu-smi: Permission denied", "permission"),
         ("Failed to query the board information. ret = -8003", "query"),
         ("npu get board failed. ret is -8015", "dcmi"),
+        ("This device does not support setting reset.", "unsupported"),
     ],
 )
 def test_other_wordings_of_a_refusal_are_known(text: str, kind: str) -> None:

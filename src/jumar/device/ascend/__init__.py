@@ -24,6 +24,21 @@ if TYPE_CHECKING:
         out_of_range,
     )
     from jumar.device.ascend.complaint import Complaint, plain_lines
+    from jumar.device.ascend.dmesg import DriverLine, DriverTexts, InstallLine, KernelModule, parse_driver_texts
+    from jumar.device.ascend.docker import (
+        Container,
+        DeviceListing,
+        DeviceMap,
+        DeviceNode,
+        Inside,
+        Mount,
+        check_container,
+        inside_container,
+        parse_devices,
+        parse_docker_inspect,
+        parse_docker_run,
+        visible_ids,
+    )
     from jumar.device.ascend.hccn import Hccn, HccnDevice, LinkChange, LinkHistory, Optical, Ping, Tls, check_hccn, parse_hccn
     from jumar.device.ascend.json_lines import Entry, read_json
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
@@ -38,6 +53,9 @@ if TYPE_CHECKING:
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes out_of_range",
     "complaint": "Complaint plain_lines",
+    "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
+    "docker": "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices "
+    "parse_docker_inspect parse_docker_run visible_ids",
     "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
     "json_lines": "Entry read_json",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
@@ -57,6 +75,12 @@ __all__ = [
     "Cann",
     "Code",
     "Complaint",
+    "Container",
+    "DeviceListing",
+    "DeviceMap",
+    "DeviceNode",
+    "DriverLine",
+    "DriverTexts",
     "Entry",
     "Failure",
     "FaultEvent",
@@ -64,10 +88,14 @@ __all__ = [
     "HccnDevice",
     "HealthFinding",
     "Holding",
+    "Inside",
+    "InstallLine",
+    "KernelModule",
     "LinkChange",
     "LinkHistory",
     "Mapped",
     "Mention",
+    "Mount",
     "Npu",
     "NpuSmi",
     "Optical",
@@ -86,6 +114,7 @@ __all__ = [
     "Version",
     "VersionFile",
     "busy",
+    "check_container",
     "check_hccn",
     "check_rank_table",
     "codes_in",
@@ -94,10 +123,15 @@ __all__ = [
     "find_cann",
     "find_code",
     "health_findings",
+    "inside_container",
     "known_codes",
     "near_codes",
     "out_of_range",
     "pairings",
+    "parse_devices",
+    "parse_docker_inspect",
+    "parse_docker_run",
+    "parse_driver_texts",
     "parse_hccn",
     "parse_npu_smi",
     "parse_rank_table",
@@ -109,6 +143,7 @@ __all__ = [
     "read_version_files",
     "soc_of",
     "versions_stated",
+    "visible_ids",
 ]
 
 

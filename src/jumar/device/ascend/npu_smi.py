@@ -60,7 +60,8 @@ class Npu:
 
 @dataclass(frozen=True)
 class Failure:
-    """npu-smi did not answer.   kind: `dcmi` (with its code), `not-found`, `library` (text names it), `permission`, `driver-log-level`, `query`."""
+    """npu-smi did not answer.   kind: `dcmi` (with its code), `not-found`, `library` (text names it), `permission`, `driver-log-level`,
+    `query`, `unsupported`."""
 
     kind: str
     code: int | None
@@ -466,6 +467,7 @@ _FAILED = (
     ("dcmi", re.compile(r"dcmi\s+(?:module|model)\s+initiali[sz]ed?\s+failed", re.IGNORECASE)),
     ("library", re.compile(r"npu-smi.{0,80}error while loading shared libraries", re.IGNORECASE)),
     ("permission", re.compile(r"npu-smi.{0,60}(?:permission denied|权限不够)", re.IGNORECASE)),
+    ("unsupported", re.compile(r"^\W{0,4}this device does not support\b", re.IGNORECASE)),
     (
         "not-found",
         re.compile(
