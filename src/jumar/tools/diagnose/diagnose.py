@@ -45,7 +45,7 @@ class Diagnosis:
         sources = tuple(sources)
         scanned = scan(self.patterns, sources, progress)
         mentions = _mentions(scanned)
-        found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)), scanned.counts)
+        found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)))
         errors = _errors(scanned)
         codes = _decoded(mentions, [e for f in found.ordered[:1] for e in f.evidence])
         layer, confidence = "", "none"
@@ -78,7 +78,7 @@ def _ready(_folder: str) -> Diagnosis:
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     """Rules made ready; raises ToolError where one has a pattern that is none."""
     try:
-        return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, QUIET, *derive.PATTERNS]))
+        return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, *derive.PATTERNS], {ERROR: QUIET}))
     except re2.error:
         check_patterns(rules)
         raise
@@ -99,8 +99,7 @@ def diagnose_text(text: str, environment: str = "", rules: Diagnosis | None = No
 
 def _errors(scanned: Scanned) -> list[Hit]:
     """Lines that look like an error, the earliest first."""
-    quiet = {(h.evidence.source, h.evidence.line) for h in scanned.hits.get(QUIET, ())}
-    return sorted((h for h in scanned.hits.get(ERROR, ()) if (h.evidence.source, h.evidence.line) not in quiet), key=lambda h: h.moment)
+    return sorted(scanned.hits.get(ERROR, ()), key=lambda h: h.moment)
 
 
 def _mentions(scanned: Scanned) -> list[tuple[Hit, Mention]]:

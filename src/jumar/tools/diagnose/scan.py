@@ -1,11 +1,11 @@
 """The lines that some pattern finds, in one pass and bounded memory: linear-time regexes over blocks, each run only where its words occur.
 
-In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and rank; how many lines each pattern found.
+In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import re2
 
 from jumar.tools.diagnose.sources import Source, blocks
 from jumar.tools.diagnose.stamps import rank_of_file, seconds_of, stamp
-from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, regex_options
+from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
 KEPT = 200  # hits of a pattern that are kept for each source: its first ones
 _BACK = 40  # lines before a hit in which its time is looked for
@@ -22,34 +22,36 @@ _TEXT = 2000  # characters of a line that are kept
 
 @dataclass
 class Scanned:
-    """hits: by pattern; counts: lines that each pattern found, kept or not; lines, nbytes: of all sources."""
+    """hits: by pattern; lines, nbytes: of all sources."""
 
     hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
     lines: int = 0
     nbytes: int = 0
 
 
 class Patterns:
-    """Many regexes looked for at once, each compiled once; raises re2.error with the pattern that is none."""
+    """Many regexes looked for at once, each compiled once; raises re2.error with the pattern that is none.
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    unless: for some of them another regex: lines that it finds, too, are passed over.
+    """
+
+    def __init__(self, patterns: Iterable[str], unless: Mapping[str, str] | None = None) -> None:
         self.names = list(dict.fromkeys(patterns))
         self.filter = re2.Filter()
         for name in self.names:
             self.filter.Add(as_written(name), regex_options())
         self.filter.Compile()
         self.regexes = [self.filter.re(index) for index in range(len(self.names))]
+        self.unless = {self.names.index(name): compiled(other) for name, other in (unless or {}).items()}
 
-    def found(self, block: bytes) -> Iterator[int]:
-        """Indices of the patterns that occur in a block."""
-        yield from self.filter.Match(block) or ()
+    def candidates(self, block: bytes) -> Iterable[int]:
+        """Indices of the patterns whose words occur in a block."""
+        return self.filter.Match(block, potential=True) or ()
 
 
 def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Scanned:
     """Every line that one of the patterns finds.   progress: told of the bytes that each block took."""
     hits: dict[int, list[Hit]] = {}
-    counts: dict[int, int] = {}
     total = Scanned()
     for index, source in enumerate(sources):
         total_before = total.lines
@@ -57,9 +59,11 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
         kept: dict[int, int] = {}
         for block in blocks(source):
             last = last or _first_time(block)
-            for which in patterns.found(block):
-                lines, found = _find(patterns.regexes[which], block, KEPT - kept.get(which, 0))
-                counts[which] = counts.get(which, 0) + lines
+            for which in patterns.candidates(block):
+                room = KEPT - kept.get(which, 0)
+                if room <= 0:  # full up: not looked for again
+                    continue
+                found = _find(patterns.regexes[which], block, room, patterns.unless.get(which))
                 for start, end, match in found:
                     number = total.lines - total_before + block.count(b"\n", 0, start) + 1
                     text = block[start:end].decode("utf-8", "replace")[:_TEXT]
@@ -76,23 +80,21 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
             total.nbytes += len(block)
             progress(len(block))
     total.hits = {patterns.names[which]: tuple(found) for which, found in hits.items()}
-    total.counts = {patterns.names[which]: count for which, count in counts.items()}
     return total
 
 
-def _find(regex: Any, block: bytes, room: int) -> tuple[int, list[tuple[int, int, Any]]]:
-    """How many lines of a block a regex finds, and the first `room` of them as start, end, match; full up: 1, not counted further."""
-    if room <= 0:
-        return 1, []
+def _find(regex: Any, block: bytes, room: int, unless: Any) -> list[tuple[int, int, Any]]:
+    """The first `room` lines of a block that a regex finds, as start, end, match; those that `unless` finds, too, are passed over."""
     found: list[tuple[int, int, Any]] = []
     place = 0
     while len(found) < room and place <= len(block) and (match := regex.search(block, place)):
         start = block.rfind(b"\n", 0, match.start()) + 1
         end = block.find(b"\n", match.start())
         end = len(block) if end < 0 else end
-        found.append((start, end, match))
+        if unless is None or not unless.search(block[start:end]):
+            found.append((start, end, match))
         place = end + 1
-    return len(found), found
+    return found
 
 
 def _time_before(block: bytes, place: int, last: float) -> float:

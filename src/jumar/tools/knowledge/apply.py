@@ -19,7 +19,7 @@ SHOWN = 3  # lines of evidence that a finding keeps
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that applies.   values: for its texts; evidence: its first lines; count: how many lines in all; follows: the rule that explains it."""
+    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); follows: the rule that explains it."""
 
     rule: Rule
     values: Mapping[str, str]
@@ -50,14 +50,12 @@ class Findings:
     followed: tuple[Finding, ...]
 
 
-def apply_rules(
-    rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = (), counts: Mapping[str, int] | None = None
-) -> Findings:
-    """Which rules apply, and in what order.   hits: by pattern as the rule spells it; counts: lines of a pattern, where not all hits were kept."""
+def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = ()) -> Findings:
+    """Which rules apply, and in what order.   hits: by pattern as the rule spells it."""
     known: dict[str, list[Fact]] = {}
     for fact in facts:
         known.setdefault(fact.name, []).append(fact)
-    found = [f for rule in rules if (f := _apply(rule, hits, known, counts or {}))]
+    found = [f for rule in rules if (f := _apply(rule, hits, known))]
     found.sort(key=_order)
     return _split(found)
 
@@ -66,7 +64,7 @@ def _order(finding: Finding) -> tuple[int, int, Moment]:
     return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.moment
 
 
-def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]], counts: Mapping[str, int]) -> Finding | None:
+def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
     def seen(pattern: str) -> list[Hit]:
         if pattern.startswith(FACT):
             return [_as_hit(fact) for fact in facts.get(pattern[len(FACT) :], ())]
@@ -87,7 +85,7 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     lines = dict.fromkeys(
         hit.evidence for hit in (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN]) if hit.evidence.text.strip()
     )
-    count = sum(counts.get(pattern, len(seen(pattern))) for pattern in rule.match)
+    count = len({hit.evidence for hit in own})
     return Finding(rule, values, tuple(lines)[:SHOWN], count, own[0].moment)
 
 
