@@ -26,6 +26,7 @@ FAMILIES = {
     "dcmi",
     "rts-inner",
     "aicore",
+    "aicpu",
     "plog",
     "torch_npu",
     "event",
