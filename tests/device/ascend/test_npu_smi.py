@@ -365,6 +365,49 @@ def test_a_dressed_table_says_the_same(number: int) -> None:
         assert (found.tool, found.driver, found.layout, found.complaints) == (plain.tool, plain.driver, plain.layout, ())
 
 
+@pytest.mark.parametrize("width", [64, 72, 80, 90])
+@pytest.mark.parametrize("number", [1, 4, 5, 6, 7, 10])
+def test_rows_that_a_narrow_terminal_broke_are_one_again(number: int, width: int) -> None:
+    lines = [piece.rstrip() for line in sample(number).splitlines() for piece in (line[:width], line[width:])]
+    plain, found = smi(number), parse_npu_smi("\n".join(lines))
+    assert [row(npu) + memory(npu) for npu in found.npus] == [row(npu) + memory(npu) for npu in plain.npus]
+    assert (found.tool, found.driver, found.complaints) == (plain.tool, plain.driver, ())
+    assert [(p.npu, p.pid, p.memory_mb) for p in found.processes] == [(p.npu, p.pid, p.memory_mb) for p in plain.processes]
+
+
+def test_old_tables_name_a_310_and_have_no_huge_pages() -> None:
+    text = """+------------------------------------------------------------------------------+
+| npu-smi 1.8.21.2                     Version: 20.2.2.spc001                       |
++-------------------+-----------------+------------------------------------------------------+
+| NPU     Name      | Health          | Power(W)          Temp(C)                            |
+| Chip    Device    | Bus-Id          | AICore(%)         Memory-Usage(MB)                   |
++===================+=================+======================================================+
+| 3       310       | OK              | 12.8              45                                 |
+| 1       5         | 0000:05:00.0    | 7                 2621 / 8192                        |
++===================+=================+======================================================+
+"""
+    (npu,) = parse_npu_smi(text).npus
+    assert row(npu) == (3, 1, 5, "Ascend310", "310", "OK", 12.8, 45.0, "0000:05:00.0") and npu.utilisation == 7
+    assert memory(npu) == (None, None, 2621, 8192, None, None)
+
+
+def test_the_tool_tells_its_version_alone() -> None:
+    assert parse_npu_smi("$ npu-smi -v\nnpu-smi version: 24.1.rc3").tool == "24.1.rc3"
+
+
+def test_a_reset_that_is_refused_is_a_failure_and_no_complaint() -> None:
+    found = parse_npu_smi("$ npu-smi set -t reset -i 0 -c 0\nThis device does not support setting reset.")
+    assert [one.kind for one in found.failures] == ["unsupported"] and found.complaints == ()
+
+
+def test_ids_of_a_super_pod_are_numbers() -> None:
+    text = (
+        "$ npu-smi info -t spod-info -i 0 -c 0\n        SDID                           : 12\n        Super Pod ID                   : 0\n"
+    )
+    (one,) = parse_npu_smi(text).of("spod-info")
+    assert one.values == {"sdid": 12, "super_pod_id": 0}
+
+
 def test_blanks_between_cells_may_be_lost() -> None:
     text = "\n".join(" ".join(line.split()) for line in sample(1).splitlines())
     assert [row(npu) + memory(npu) for npu in parse_npu_smi(text).npus] == [row(npu) + memory(npu) for npu in smi(1).npus]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -349,6 +350,14 @@ def test_any_table_and_any_cut_one_gives_complaints_only(data: dict[str, Any], e
 @given(st.text(max_size=300) | st.sampled_from(NAMES).map(text_of), st.integers(0, 5000), st.text(max_size=3))
 def test_damaged_texts_do_not_raise(text: str, place: int, put: str) -> None:
     check_rank_table(parse_rank_table(text[:place] + put + text[place + 1 :]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(NAMES), st.randoms(use_true_random=False))
+def test_shuffled_tables_do_not_raise(name: str, rng: random.Random) -> None:
+    lines = text_of(name).splitlines()
+    rng.shuffle(lines)
+    check_rank_table(parse_rank_table("\n".join(lines)))
 
 
 def test_ten_thousand_ranks_take_seconds_at_most() -> None:

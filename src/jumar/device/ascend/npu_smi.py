@@ -7,6 +7,7 @@ In: the text of one or many outputs, as pasted: of any layout, with prompts, col
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -151,6 +152,8 @@ def parse_npu_smi(text: str) -> NpuSmi:
     """
     lines = plain_lines(text)
     tables, forms = _read_tables(lines), read_forms(lines)
+    failures = _failures(lines)
+    refused = {one.line for one in failures}
     boards = [one for one in forms.properties if one.kind == "board"]
 
     def first(name: str) -> str:
@@ -168,8 +171,8 @@ def parse_npu_smi(text: str) -> NpuSmi:
         topologies=forms.topologies,
         types=forms.types,
         commands=forms.commands,
-        failures=_failures(lines),
-        complaints=tables.complaints + forms.complaints,
+        failures=failures,
+        complaints=tuple(one for one in tables.complaints + forms.complaints if one.line not in refused),
     )
     if smi.empty and not smi.complaints:
         nothing = "the text is empty" if not text.strip() else f"no output of it was recognised, the text begins {quoted(text[:200])}"
@@ -259,10 +262,12 @@ def soc_of(name: str, *, phy_column: bool = False) -> tuple[str, str]:
 # ---- tables
 
 _TITLE = re.compile(r"npu-smi\s+(\S{1,40})\s+Version\s*[:：]\s*(\S{1,40})")
+_TOOL = re.compile(r"npu-smi\s+version\s*[:：]\s*([0-9]\S{0,40})", re.IGNORECASE)  # of `npu-smi -v`
 _STATES = re.compile(r"(?:OK|Warning|Alarm|Critical|UNKNOWN|Offline|Abnormal|Minor|Major)", re.IGNORECASE)
 _BUS = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{1,2}")
 _SHARE = re.compile(r"([0-9]{1,12}|NA|-)\s*/\s*([0-9]{1,12}|NA|-)")
 _RULE = re.compile(r"\+[-=+]{3,}")
+_BROKEN = re.compile(r"\+[-=+]{30,}[-=]")  # a rule that does not end with its corner
 _IDLE = re.compile(r"No running processes? found in NPU\s*([0-9]{1,9})", re.IGNORECASE)
 _FIRST = re.compile(r"([0-9]{1,9})(?:\s+(\S.*))?")
 
@@ -298,8 +303,10 @@ def _read_tables(lines: list[str]) -> NpuSmi:
             npus.append(waiting)
             waiting = None
 
-    for at, line in enumerate(lines, 1):
+    for at, line in _unwrapped(lines):
         title = _TITLE.search(line) if "npu-smi" in line else None
+        if "npu-smi" in line and (alone := _TOOL.search(line)):
+            tool = tool or alone[1]
         if title:
             close()
             tool, driver, part = tool or title[1], driver or title[2], "npu"
@@ -354,6 +361,18 @@ def _read_tables(lines: list[str]) -> NpuSmi:
         processes_listed=seen,
         complaints=tuple(complaints),
     )
+
+
+def _unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers; rows that a narrow terminal broke in two are one again: the table's rules show that it did, and where."""
+    width = max((len(line) for line in lines if _BROKEN.fullmatch(line)), default=0)
+    joined = False
+    for at, (line, after) in enumerate(zip(lines, [*lines[1:], ""]), 1):
+        if joined:  # it went with the one before
+            joined = False
+            continue
+        joined = 0 < len(line) <= width and line[0] == "|" and after != "" and after[0] != "+"
+        yield at, line.ljust(width) + after if joined else line
 
 
 def _cells(line: str) -> list[str]:

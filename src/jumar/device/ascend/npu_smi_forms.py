@@ -114,7 +114,9 @@ _UNIT = re.compile(r"\(([A-Za-z%]{1,6})\)\s*$")
 _UNITS = {"%": "percent", "page": "pages"}
 _NOTHING = {"", "na", "n/a", "-", "--", "none", "null"}
 _NUMBER = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,12})?")
-_COUNTED = re.compile(r"(?:^|_)(?:count|cnt|npu_id|chip_id|slot_id|bom_id|phy_id|logic_id|position_id)$")
+_COUNTED = re.compile(
+    r"(?:^|_)(?:count|cnt|npu_id|chip_id|slot_id|bom_id|phy_id|logic_id|position_id|sdid|super_pod_id|super_pod_size|server_index)$"
+)
 _EVENT = re.compile(r"event id\s*=\s*(0x[0-9A-Fa-f]{1,8})(.{0,500})", re.IGNORECASE)
 _SEVERITY = re.compile(r"severity\s*=\s*([0-9]{1,3})")
 _ID = re.compile(r"\b(?:0x)?([0-9A-Fa-f]{8})\b")
@@ -256,7 +258,7 @@ def _asked(command: str) -> _Block | None:
     kind = _after(words, "-t")
     if "-l" in words:
         kind = "list"
-    if not kind or kind in _SPECIAL or _SPECIAL & set(words):
+    if words[:1] != ["info"] or not kind or kind in _SPECIAL or _SPECIAL & set(words):
         return None
     return _Block(kind, _int(_after(words, "-i")), _int(_after(words, "-c")))
 
