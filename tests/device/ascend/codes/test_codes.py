@@ -116,8 +116,8 @@ def test_bits_of_a_core_are_told_one_by_one() -> None:
         ("0x03010007", "ge-inner", "module 1, number 7"),
         ("-8199", "dcmi", "DCMI"),
         ("0x9abcdef0", "event", "like a fault event"),
-        ("EZ4711", "plog", "a code that the table lacks"),
-        ("ERR01999", "torch_npu", "a code that the table lacks"),
+        ("EZ4711", "plog", "that the table lacks"),
+        ("ERR01999", "torch_npu", "that the table lacks"),
     ],
 )
 def test_a_number_that_the_table_lacks_is_taken_apart(text: str, family: str, words: str) -> None:
@@ -130,6 +130,14 @@ def test_a_number_that_the_table_lacks_is_taken_apart(text: str, family: str, wo
 )
 def test_what_is_no_code_gives_none(text: str) -> None:
     assert [c for c in find_code(text) if c.symbol != "DRV_ERROR_NONE" and c.value] == []
+
+
+def test_usual_causes_go_with_a_number_with_a_beginning_and_with_a_family() -> None:
+    own, beginning, family = find_code("EI0006")[0], find_code("EI4711")[0], find_code("drv 99")[0]
+    assert all(code.causes("en") and code.causes("zh") for code in (own, beginning, family))
+    assert len({own.causes_en, beginning.causes_en, family.causes_en}) == 3
+    assert find_code("0x0000000005000009")[0].causes_en == find_code("hccl 9")[0].causes_en
+    assert [c.number for c in known_codes() if c.family not in ("plog", "event") and not c.causes()] == []
 
 
 def test_an_unknown_family_gives_none() -> None:

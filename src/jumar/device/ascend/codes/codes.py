@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jumar.base import read_toml
 
@@ -38,6 +37,8 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a family numbers, en and zh;
     "mindspore": ("codes of MindSpore", "MindSpore 错误码"),
 }  # fmt: skip
 _NAMED = ("plog", "torch_npu")  # families that number by letters and digits
+_BY_BEGINNING = (*_NAMED, "event")  # families whose numbers that begin alike are of one module
+Causes = tuple[tuple[str, ...], tuple[str, ...]]  # en, zh
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|[A-Z]{3,}")
 
 
@@ -97,11 +98,12 @@ def value_of(number: str, family: str) -> int | None:
 class Table:
     """All codes, and where each is found.
 
-    values: by integer; names: by number and symbol in capitals; bits: by a core's three error words; prefixes: by the first
-    characters of a name (EZ, ERR01); inner: the runtime's modules by the third byte of 0x07MMEEEE.
+    causes: by what causes.toml tells them of; values: by integer; names: by number and symbol in capitals; bits: by a core's three error words;
+    prefixes: by the first characters of a name (EZ, ERR01); inner: the runtime's modules by the third byte of 0x07MMEEEE.
     """
 
     codes: tuple[Code, ...] = ()
+    causes: dict[str, Causes] = field(default_factory=dict)
     values: dict[int, list[Code]] = field(default_factory=dict)
     names: dict[str, list[Code]] = field(default_factory=dict)
     bits: dict[tuple[int, ...], list[Code]] = field(default_factory=dict)
@@ -122,9 +124,9 @@ def table() -> Table:
     ['ACL_ERROR_RT_AICPU_EXCEPTION']
     """
     room = Path(__file__).parent
-    causes = read_toml(room / "causes.toml") if (room / "causes.toml").is_file() else {}
+    causes = _causes(room / "causes.toml")
     with (room / "codes.csv").open(encoding="utf-8", newline="") as file:
-        found = Table(tuple(dict.fromkeys(_with_causes(_code(row), causes) for row in csv.DictReader(file))))
+        found = Table(tuple(_code(row, causes) for row in csv.DictReader(file)), causes)
     for code in found.codes:
         _enter(found, code)
     for codes in found.values.values():
@@ -142,23 +144,22 @@ def rank(code: Code) -> int:
     return list(FAMILIES).index(code.family) if code.family in FAMILIES else len(FAMILIES)
 
 
-def _code(row: Mapping[str, str | None]) -> Code:
+def _code(row: Mapping[str, str | None], causes: Mapping[str, Causes]) -> Code:
     number, family, module, symbol, en, zh, layer, source = (
         (row.get(k) or "").strip() for k in ("number", "family", "module", "symbol", "en", "zh", "layer", "source")
     )
-    return Code(number, family, module, symbol, en, zh, layer=layer, source=source)
+    return Code(number, family, module, symbol, en, zh, *causes_of(number, family, causes), layer=layer, source=source)
 
 
-def _with_causes(code: Code, causes: Mapping[str, Any]) -> Code:
-    en, zh = _causes(code, causes)
-    return Code(code.number, code.family, code.module, code.symbol, code.en, code.zh, en, zh, code.layer, code.source) if en or zh else code
+def causes_of(number: str, family: str, causes: Mapping[str, Causes]) -> Causes:
+    """Usual causes of a number: its own (drv:7 before 7), else those of the longest beginning of a name (EI), else its family's."""
+    beginnings = [number[:n] for n in range(len(number) - 1, 0, -1)] if family in _BY_BEGINNING else []
+    return next((causes[key] for key in (f"{family}:{number}", number, *beginnings, family) if key in causes), ((), ()))
 
 
-def _causes(code: Code, causes: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A number's own causes ([number.507018], ["number"."hccl 9"] where two families have it), else its family's ([family.drv])."""
-    numbers, families = causes.get("number", {}), causes.get("family", {})
-    told = numbers.get(f"{code.family} {code.number}") or numbers.get(code.number) or families.get(code.family) or {}
-    return tuple(told.get("en", ())), tuple(told.get("zh", ()))
+def _causes(file: Path) -> dict[str, Causes]:
+    """What causes.toml holds, by what it is told of: a number, FAMILY:NUMBER, the beginning of a name, a family."""
+    return {key: (tuple(cause["en"]), tuple(cause["zh"])) for cause in read_toml(file)["cause"] for key in cause["codes"]}
 
 
 def _enter(found: Table, code: Code) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jumar.device.ascend.codes.codes import Code, table
+from jumar.device.ascend.codes.codes import Code, causes_of, table
 
 _CLASSES = {  # the first of six digits
     1: ("the call is wrong: an argument, or the order of calls", "调用有误：参数或调用顺序", "framework_usage"),
@@ -47,8 +47,13 @@ def take_apart(value: int) -> Code | None:
     for reader in (_six_digits, _inner, hccl_code, _graph_engine, _parser, _device_management, _event):
         code = reader(value)
         if code is not None:
-            return code
+            return code if code.causes_en else _with_causes(code)
     return None
+
+
+def _with_causes(code: Code) -> Code:
+    en, zh = causes_of(code.number, code.family, table().causes)
+    return replace(code, causes_en=en, causes_zh=zh)
 
 
 def _six_digits(value: int) -> Code | None:
@@ -241,10 +246,14 @@ def name_apart(name: str) -> Code | None:
     else:
         return None
     inner = re.fullmatch(r"[EW].9999", name)
-    what = ("an inner error", "内部错误") if inner else ("a code that the table lacks", "表中没有该编号")
-    return Code(
-        name, like.family, like.module,
-        en=f"{what[0]} of {like.module.removeprefix('plog-')}; the lines that follow it tell what happened",
-        zh=f"{like.module.removeprefix('plog-')} 的错误码：{what[1]}，请看其后的日志行",
+    who = like.module.removeprefix("plog-")
+    what = (
+        (f"an inner error of {who}", f"{who} 内部错误")
+        if inner
+        else (f"a code of {who} that the table lacks", f"{who} 的错误码，表中没有该编号")
+    )
+    code = Code(
+        name, like.family, like.module, en=f"{what[0]}; the lines that follow it tell what happened", zh=f"{what[1]}；请看其后的日志行",
         layer=table().usual_layer(like.number[:long]), source="first characters of the code", known=bool(inner),
     )  # fmt: skip
+    return _with_causes(code)
