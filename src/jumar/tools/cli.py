@@ -32,6 +32,7 @@ COMMANDS = {  # name: (module, one line for --help)
     "soc": ("jumar.tools.soc", "List the Ascend chips that are known, and show one with the source of every figure."),
     "diagnose": ("jumar.tools.diagnose.command", "Say which layer is at fault in logs, with the line that proves it and the way out."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
+    "doctor": ("jumar.tools.doctor.command", "Say what is wrong with an Ascend machine: which layer, the proof, the command that mends it."),
     "explain": ("jumar.tools.explain", "Explain an error code: Jumar's own, or one of any layer of an Ascend host."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),
     "settings": ("jumar.tools.settings", "List the settings, their values and where they come from."),

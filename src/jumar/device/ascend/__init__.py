@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from jumar.device.ascend.rank_table_checks import check_rank_table
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
     from jumar.device.ascend.version_files import VersionFile, parse_version_file, read_version_files
-    from jumar.device.ascend.versions import Range, Version, parse_version, read_version
+    from jumar.device.ascend.versions import Range, Version, parse_version, read_version, within
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes out_of_range",
@@ -65,7 +65,7 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "rank_table_checks": "check_rank_table",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
     "version_files": "VersionFile parse_version_file read_version_files",
-    "versions": "Range Version parse_version read_version",
+    "versions": "Range Version parse_version read_version within",
 }
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
@@ -144,6 +144,7 @@ __all__ = [
     "soc_of",
     "versions_stated",
     "visible_ids",
+    "within",
 ]
 
 

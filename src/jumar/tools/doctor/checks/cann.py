@@ -1,0 +1,238 @@
+"""CANN: is one there, is it the one that the environment names, do its parts and the driver fit it.
+
+In: a `View`.  Out: facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from jumar.device.ascend import pairings, read_version, within
+from jumar.tools.doctor.machine import Seen
+from jumar.tools.doctor.view import Release, View, fact
+from jumar.tools.knowledge import Evidence, Fact
+
+_HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "TOOLCHAIN_HOME")
+_PATHS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
+_PLUGINS = ("torch-npu", "mindspore", "vllm-ascend", "mindspore-ascend")
+
+
+def missing(v: View) -> list[Fact]:
+    """A framework for the NPU without any CANN."""
+    if v.releases or not v.machine.whole:
+        return []
+    plugin = next(((n, seen) for n in _PLUGINS if n != "mindspore" and (seen := v.machine.package(n))), None)
+    if plugin:
+        return [fact("cann-missing", [plugin[1].evidence], package=plugin[0])]
+    return [fact("cann-missing", [v.smi[0].text.at(0) if v.smi else None])] if v.devices else []
+
+
+def home_gone(v: View) -> list[Fact]:
+    """A variable names a CANN folder that is not there."""
+    m = v.machine
+    for name, seen in v.variables("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH"):
+        path = seen.value.rstrip("/")
+        if not path.startswith("/") or v.release_of(path):
+            continue
+        folder = m.listings.get(path.rpartition("/")[0])
+        gone = (folder is not None and folder.lacks(path.rpartition("/")[2])) or (m.whole and bool(v.releases) and not m.has(path))
+        if gone:
+            homes = ", ".join(r.homes[0] for r in v.releases)
+            return [fact("cann-home-gone", [seen.evidence], variable=name, path=path, homes=homes)]
+    return []
+
+
+def not_sourced(v: View) -> list[Fact]:
+    """CANN is installed, but this environment does not name it."""
+    env = v.machine.environment
+    if not v.releases or not env or any(name in env for name in _HOMES) or any(v.version_at(p) for _, p, _ in _entries(v)):
+        return []
+    if not (v.machine.whole or {"PATH", "HOME", "LD_LIBRARY_PATH"} & set(env)):
+        return []
+    release = v.releases[-1]
+    home = next((h for h in release.homes if h.endswith("/latest")), release.homes[0])
+    script = f"{home.rsplit('/', 1)[0]}/set_env.sh" if "/ascend-toolkit/" in home else f"{home}/set_env.sh"
+    path = env.get("LD_LIBRARY_PATH")
+    lacks = path.evidence if path else Evidence("environment", 0, "ASCEND_HOME_PATH and LD_LIBRARY_PATH are not set")
+    return [fact("cann-not-sourced", [lacks, release.evidence], cann=release.version, script=script)]
+
+
+def _entries(v: View) -> Iterator[tuple[str, str, Evidence]]:
+    """Every folder that the environment's paths and CANN variables name: variable, folder, line."""
+    for name, seen in v.variables(*_HOMES, *_PATHS):
+        for part in seen.value.split(":"):
+            if part.startswith("/") and "/nnal/" not in part and "/driver/" not in part:
+                yield name, part, seen.evidence
+
+
+def mixed(v: View) -> list[Fact]:
+    """Variables and paths that lead into CANN releases of different versions."""
+    found: dict[str, dict[str, Evidence]] = {}  # version -> variable -> line
+    for name, path, place in _entries(v):
+        version = v.version_at(path)
+        if version:
+            found.setdefault(version, {}).setdefault(name, place)
+    if len(found) < 2:
+        return []
+    listed = list(found.items())
+    told = "; ".join(f"{version}: {', '.join(names)}" for version, names in listed)
+    (a, a_names), (b, b_names) = listed[0], listed[1]
+    places = [*list(a_names.values())[:1], *list(b_names.values())[:1]]
+    return [fact("cann-mixed", places, a=a, b=b, a_from=next(iter(a_names)), b_from=next(iter(b_names)), told=told)]
+
+
+def parts_differ(v: View) -> list[Fact]:
+    """Within one CANN: what a package requires of another, and the version that is there."""
+    found = []
+    for release in v.releases:
+        for part, keys in release.parts.items():
+            for other, theirs in release.parts.items():
+                wanted, have = keys.get(f"required_package_{other}_version"), theirs.get("Version")
+                if wanted and have and other != part and not in_range(have.value, wanted.value):
+                    values = {"part": other, "version": have.value, "by": part, "wanted": wanted.value, "cann": release.version}
+                    name = "kernels-of-other-version" if "kernel" in (other + part) else "cann-parts-differ"
+                    found.append(fact(name, [wanted.evidence, have.evidence], **values))
+    return found[:1]
+
+
+def in_range(version: str, wanted: str) -> bool:
+    """Whether an inner number is within `>=7.6, <=7.7`, or begins with `7.7`.
+
+    >>> in_range("7.7.0.1.238", ">=7.6, <=7.7"), in_range("7.5.0.1.129", "7.7")
+    (True, False)
+    """
+    have = read_version(version)
+    if have is None:
+        return True
+    low = re.search(r">=?\s*([\d.]+)", wanted)
+    high = re.search(r"<=?\s*([\d.]+)", wanted)
+    exact = re.fullmatch(r"\s*=?=?\s*([\d.]+)\s*", wanted)
+    least, most = (read_version(m[1]) if m else None for m in (low or exact, high or exact))
+    if least is None and most is None:
+        return True
+    return within(have, least or have, most or have)
+
+
+def driver_pair(v: View) -> list[Fact]:
+    """The driver serves this CANN: by the branches that both files list, by the hardware interface, else by the table."""
+    driver = v.driver_version
+    for release in (v.used,) if v.used else v.releases:
+        own, runs = release.toolkit.get("innerversion"), v.driver.get("Innerversion")
+        serves, served = v.driver.get("compatible_version"), release.toolkit.get("compatible_version")
+        if own and serves and runs:
+            branch, driver_branch = _branch(own.value), _branch(runs.value)
+            if branch and branch not in serves.value and not (served and driver_branch in served.value):
+                values = {"driver": _value(driver), "cann": release.version, "branch": branch, "wanted": _wanted(release.version)}
+                return [
+                    fact(
+                        "driver-too-old-for-cann" if _older(driver_branch, branch) else "driver-cann-mismatch",
+                        [serves.evidence, own.evidence],
+                        **values,
+                    )
+                ]
+        need = release.parts.get("runtime", {}).get("required_driver_ascendhal_version")
+        have = v.driver.get("ascendhal_version")
+        if need and have and _less(have.value, need.value):
+            values = {"driver": _value(driver), "cann": release.version, "wanted": _wanted(release.version)}
+            return [fact("driver-too-old-for-cann", [have.evidence, need.evidence], **values)]
+        if driver and not (own and serves):
+            found = _by_table(v, release, driver)
+            if found:
+                return found
+    return []
+
+
+def _by_table(v: View, release: Release, driver: Seen) -> list[Fact]:
+    cann, runs = read_version(release.version), read_version(driver.value)
+    if cann is None or runs is None:
+        return []
+    for pair in pairings({"cann": cann, "driver": runs}):
+        if pair.verdict == "outside":
+            wanted = ", ".join(pair.wanted)
+            name = "driver-cann-mismatch"
+            least = [w for w in (read_version(t) for t in re.findall(r"\d+\.\d+(?:\.\w+)*", wanted)) if w]
+            if least and runs < min(least):
+                name = "driver-too-old-for-cann"
+            return [fact(name, [driver.evidence, release.evidence], driver=driver.value, cann=release.version, wanted=wanted)]
+    return []
+
+
+def _wanted(cann: str) -> str:
+    """The driver that the table gives for a CANN."""
+    version, any_driver = read_version(cann), read_version("1.0")
+    if version is None or any_driver is None:
+        return ""
+    return next((", ".join(p.wanted) for p in pairings({"cann": version, "driver": any_driver}) if {p.a, p.b} == {"cann", "driver"}), "")
+
+
+def _branch(text: str) -> str:
+    found = re.search(r"V\d{3}R\d{3}C\d{2}", text)
+    return found[0] if found else ""
+
+
+def _older(driver: str, cann: str) -> bool:
+    return driver[-3:] < cann[-3:]
+
+
+def _less(a: str, b: str) -> bool:
+    x, y = read_version(a), read_version(b)
+    return bool(x and y and x < y)
+
+
+def _value(seen: Seen | None) -> str:
+    return seen.value if seen else ""
+
+
+def nnal(v: View) -> list[Fact]:
+    """ATB must be of CANN's release."""
+    used = v.used
+    for path, text in v.machine.glob("*/nnal/atb/*version.info"):
+        stated = text.find(r"Ascend-cann-atb\s*:\s*\S")
+        found = re.search(r"Ascend-cann-atb\s*:\s*(\S+)", stated.text) if stated else None
+        if used and found and _release_part(found[1]) != _release_part(used.version):
+            return [fact("nnal-of-other-version", [stated, used.evidence], nnal=found[1], cann=used.version, path=path)]
+    return []
+
+
+def _release_part(version: str) -> str:
+    found = re.match(r"\d+\.\d+(?:\.RC\d+|\.\d+)?", version, re.IGNORECASE)
+    return found[0].upper() if found else version
+
+
+def several(v: View) -> list[Fact]:
+    """More than one CANN, for the record: which is used."""
+    if len(v.releases) < 2:
+        return []
+    return [
+        fact(
+            "cann-several",
+            [r.evidence for r in v.releases],
+            versions=", ".join(r.version for r in v.releases),
+            used=v.used.version if v.used else "",
+        )
+    ]
+
+
+def stated(v: View) -> list[Fact]:
+    """Versions, for rules that ask for them."""
+    found = [fact("cann-version", [v.used.evidence], version=v.used.version)] if v.used else []
+    driver = v.driver_version
+    if driver:
+        found.append(fact("driver-version", [driver.evidence], version=driver.value))
+    if "Version" in v.firmware:
+        found.append(fact("firmware-version", [v.firmware["Version"].evidence], version=v.firmware["Version"].value))
+    return found
+
+
+CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
+    missing,
+    mixed,
+    home_gone,
+    not_sourced,
+    driver_pair,
+    parts_differ,
+    nnal,
+    several,
+    stated,
+)

@@ -1,0 +1,233 @@
+"""Driver and firmware: are they there, do they fit each other, does the kernel hold the driver's modules, are the cards well.
+
+In: a `View`.  Out: facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from jumar.device.ascend import read_version, within
+from jumar.tools.doctor.view import View, fact
+from jumar.tools.knowledge import Fact
+
+_LOG = "/var/log/ascend_seclog/ascend_install.log"
+_IDLE_MB = 4096  # an idle A2 or A3 card shows up to 3.4 GB
+
+
+def driver_missing(v: View) -> list[Fact]:
+    """A card or the software for it is there, its driver is not (on a host)."""
+    m = v.machine
+    if m.in_container or v.driver_version or v.devices:
+        return []
+    cards = [place for o in m.output("lspci") for line, place in o.text.lines() if re.search(r"19e5:d(?:10|50|80)\w", line, re.IGNORECASE)]
+    absent = [s.place(f.line) for s in v.smi for f in s.read.failures if f.kind == "not-found"]
+    nodes = m.listings.get("/dev")
+    no_nodes = nodes is not None and nodes.lacks("davinci_manager")
+    if cards or (absent and (no_nodes or m.has("/usr/local/Ascend/driver") is False)):
+        return [fact("driver-missing", [*cards[:1], *absent[:1], nodes.evidence if nodes and no_nodes else None], cards=len(cards) or "")]
+    return []
+
+
+def npu_smi_fails(v: View) -> list[Fact]:
+    """npu-smi that does not answer: its code tells why."""
+    found = []
+    for smi in v.smi:
+        for failure in smi.read.failures:
+            place = smi.place(failure.line)
+            if failure.kind == "dcmi" and failure.code is not None:
+                name = {-8001: "npu-smi-driver-broken", -8005: "npu-smi-no-access", -8020: "npu-smi-device-used"}.get(
+                    failure.code, "npu-smi-fails"
+                )
+                found.append(fact(name, [place], code=failure.code))
+            elif failure.kind == "library":
+                found.append(fact("npu-smi-library-missing", [place]))
+            elif failure.kind == "not-found" and (v.machine.in_container or v.devices):
+                found.append(fact("npu-smi-absent", [place]))
+        if not smi.read.failures and re.search(r"no answer within [\d.]+ s", smi.text.text):
+            found.append(fact("npu-smi-hangs", [smi.text.at(0)]))
+    return found[:2]
+
+
+def firmware_pair(v: View) -> list[Fact]:
+    """Firmware within the range that the driver names, and the driver within one that the firmware names; what npu-smi says of it."""
+    driver, firmware = v.driver.get("Version"), v.firmware.get("Version")
+    stated = [
+        (smi, one)
+        for smi in v.smi
+        for one in smi.read.of("board")
+        if str(one.values.get("compatibility", "")).upper() in ("NOK", "UNKNOWN")
+    ]
+    for smi, one in stated[:1]:
+        place = smi.text.find(r"Compatibility\s*:\s*(?:NOK|UNKNOWN)")
+        return [
+            fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=_text(one.values.get("firmware_version")))
+        ]
+    if not driver or not firmware:
+        return []
+    have, wanted = read_version(firmware.value), v.driver.get("compatible_version_fw")
+    ranges = re.findall(r"\[\s*([^,\]]+),\s*([^\]]+?)\s*\]", wanted.value) if wanted else []
+    if have and wanted and ranges and not any(_between(firmware.value, low, high) for low, high in ranges):
+        text = ", ".join(f"{low} - {high}" for low, high in ranges)
+        places = [firmware.evidence, wanted.evidence]
+        return [fact("driver-firmware-mismatch", places, driver=driver.value, firmware=firmware.value, wanted=text)]
+    served = v.firmware.get("compatible_version_drv")
+    pairs = re.findall(r"\[\s*([^,\]]+),\s*([^\]]+?)\.?\s*\]", served.value) if served else []
+    if served and pairs and not any(_served(driver.value, low) for low, _ in pairs):
+        text = ", ".join(f"{low}.x" for low, _ in pairs)
+        return [
+            fact("driver-firmware-mismatch", [served.evidence, driver.evidence], driver=driver.value, firmware=firmware.value, served=text)
+        ]
+    return []
+
+
+def _between(version: str, low: str, high: str) -> bool:
+    have, least, most = read_version(version), read_version(low), read_version(high)
+    return not (have and least and most) or within(have, least, most)
+
+
+def _served(driver: str, prefix: str) -> bool:
+    """`24.1` serves 24.1.rc3 and 24.1.0.3; `23.0.rc3` serves 23.0.rc3.x; RCs of a release count as the release."""
+    short = re.sub(r"\.0$", "", prefix.rstrip(".").lower())
+    return driver.lower() == short or driver.lower().startswith(short + ".")
+
+
+def half_upgraded(v: View) -> list[Fact]:
+    """npu-smi's own version, the driver that runs and the driver's file tell three versions: after an upgrade without a reboot they differ."""
+    for smi in v.smi:
+        tool, runs = smi.read.tool, smi.read.driver
+        if not (tool and runs and re.match(r"\d", tool) and re.match(r"\d", runs)):
+            continue
+        place = smi.text.find(r"npu-smi\s+\S+\s+Version:")
+        if tool.lower() != runs.lower():
+            return [fact("driver-half-upgraded", [place], tool=tool, runs=runs)]
+        file = v.driver.get("package_version") or v.driver.get("Version")
+        if file and not v.machine.in_container and file.value.lower() != runs.lower():
+            return [fact("driver-half-upgraded", [place, file.evidence], tool=file.value, runs=runs)]
+    return []
+
+
+def modules_missing(v: View) -> list[Fact]:
+    """The driver is installed, its modules are not in the kernel (on a host)."""
+    m = v.machine
+    if m.in_container or not v.driver:
+        return []
+    texts = [m.files["/proc/modules"]] if "/proc/modules" in m.files else [o.text for o in m.output("lsmod")]
+    if not texts or any(re.search(r"^(?:drv_|ascend_|davinci|asdrv)", t.text, re.MULTILINE) for t in texts):
+        return []
+    return [fact("driver-modules-missing", [texts[0].at(0), v.driver["Version"].evidence if "Version" in v.driver else None])]
+
+
+def install_log(v: View) -> list[Fact]:
+    """What the installer says of a kernel that it was not built for."""
+    text = v.machine.file(_LOG)
+    if text is None:
+        return []
+    tail = text.text.rfind("Driver package install success")
+    for pattern in (
+        r"current kernel primary version\((?P<kernel>[^)]*)\) is different from the driver\((?P<wanted>[^)]*)\)",
+        r"driver ko vermagic\((?P<wanted>[^)]*)\) is different from the os\((?P<kernel>[^)]*)\)",
+    ):
+        for found in re.finditer(pattern, text.text):
+            if found.start() > tail:
+                return [fact("driver-for-other-kernel", [text.at(found.start())], kernel=found["kernel"], wanted=found["wanted"])]
+    return []
+
+
+def kernel_log(v: View) -> list[Fact]:
+    """What the kernel's log says of a card that did not come up or was lost."""
+    found = []
+    for output in v.machine.output("dmesg"):
+        for name, pattern in _KERNEL:
+            place = output.text.find(pattern)
+            if place:
+                number = re.search(r"dev(?:ice|_id|id)?\s*=\s*(\d+)", place.text)
+                found.append(fact(name, [place], device=number[1] if number else ""))
+    return found
+
+
+_KERNEL = (
+    ("card-did-not-boot", r"Load timeout\. \(dev_id|Device os load failed|Wait boot mode from bios time ?out|Get boot mode flag failed"),
+    ("driver-package-damaged", r"Load file check (?:image|tee|filesystem) failed"),
+    ("card-heartbeat-lost", r"urgent heartbeat is lost|heartbeat (?:lost|is lost).*dev"),
+    ("card-link-lost", r"link_speed_raw is invalid|Failed to read link status|Slot_reset failed"),
+)
+
+
+def unhealthy(v: View) -> list[Fact]:
+    """Cards that npu-smi does not call OK, with their event codes."""
+    found = []
+    codes = {}
+    for smi in v.smi:
+        for one in smi.read.of("health"):
+            code = str(one.values.get("error_code") or "")
+            if code and code != "NA":
+                codes[one.npu] = (code, smi.text.find(r"Error Code\s*:\s*\S"))
+    for smi in v.smi:
+        for npu in smi.read.npus:
+            if npu.health and not npu.healthy:
+                code, place = codes.get(npu.npu, ("", None))
+                found.append(
+                    fact("card-unhealthy", [smi.place(npu.line), place], npu=npu.npu, name=npu.name, health=npu.health, codes=code)
+                )
+    if not found:
+        for smi in v.smi:
+            for one in smi.read.of("health"):
+                health = str(one.values.get("health_status") or one.values.get("health") or "OK")
+                if health.upper() not in ("OK", "NA", ""):
+                    place = smi.text.find(r"Health(?: Status)?\s*:\s*(?!OK)\w")
+                    found.append(
+                        fact("card-unhealthy", [place], npu=_text(one.npu), health=health, codes=codes.get(one.npu, ("", None))[0])
+                    )
+    for smi in v.smi:
+        for event in smi.read.events:
+            if not found:
+                found.append(
+                    fact("card-unhealthy", [smi.place(event.line)], npu=_text(event.npu), health="fault event", codes=f"0x{event.code:08X}")
+                )
+    return found
+
+
+def bit_errors(v: View) -> list[Fact]:
+    """Uncorrectable bit errors of a card's memory."""
+    for smi in v.smi:
+        for one in smi.read.of("ecc"):
+            bad = {k: n for k, n in one.values.items() if "double_bit" in k and isinstance(n, int) and n > 0}
+            if bad:
+                place = smi.text.find(r"Double Bit .*:\s*[1-9]")
+                return [fact("card-bit-errors", [place], npu=_text(one.npu), count=max(bad.values()))]
+    return []
+
+
+def memory_held(v: View) -> list[Fact]:
+    """A card most of whose memory is taken, and by whom."""
+    for smi in v.smi:
+        for npu in smi.read.npus:
+            used, total = npu.hbm_used_mb, npu.hbm_total_mb
+            if not used or not total or used < 0.6 * total or used < _IDLE_MB:
+                continue
+            holders = [p for p in smi.read.processes if p.npu == npu.npu]
+            names = ", ".join(f"{p.name} (pid {p.pid})" for p in holders[:3])
+            places = [smi.place(npu.line), *(smi.place(p.line) for p in holders[:1] if p.line)]
+            name = "card-memory-held" if names else "card-memory-held-unseen"
+            return [fact(name, places, npu=npu.npu, used=used, total=total, who=names, pid=holders[0].pid if holders else "")]
+    return []
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
+    driver_missing,
+    install_log,
+    modules_missing,
+    firmware_pair,
+    half_upgraded,
+    kernel_log,
+    npu_smi_fails,
+    unhealthy,
+    bit_errors,
+    memory_held,
+)

@@ -1,0 +1,35 @@
+"""`jumar doctor`: which layer of this machine, or of one whose files were copied, is at fault, the line that proves it, the command that mends it.
+
+In: this machine, or --from a folder or an archive.  Out: a verdict in the terminal, as JSON or HTML.  Exit code: 0 nothing is wrong, 1 findings,
+2 could not check.  Nothing is changed and nothing is sent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumar.tools.doctor.examine import examine
+from jumar.tools.doctor.foreign import foreign
+from jumar.tools.doctor.gather import gather
+from jumar.tools.language import lang_option, language
+from jumar.tools.verdict import show
+
+
+@click.command()
+@click.option(
+    "--from", "source", metavar="PATH", type=click.Path(path_type=Path), help="Files copied off another machine: a folder or an archive."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
+@lang_option
+def command(source: Path | None, as_json: bool, html: Path | None, lang: str | None) -> int:
+    """Say what is wrong with this machine as an Ascend host, layer by layer.
+
+    Driver, firmware, device nodes, container, CANN, kernels, frameworks, Python and system libraries, HCCL.  Nothing is changed or sent.
+    """
+    tongue = language(lang)
+    verdict = examine(foreign(source) if source else gather(), tongue).verdict
+    show(verdict, tongue, as_json=as_json, html=html)
+    return verdict.exit_code

@@ -1,0 +1,110 @@
+"""A machine to a verdict: checks make facts, the rules are applied to them and to the logs that came along, the levels are verified.
+
+In: a `Machine`.  Out: a `Verdict` with the machine's components and its three levels, shown by command.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from jumar.tools.diagnose.diagnose import ready
+from jumar.tools.diagnose.sources import source_of_text
+from jumar.tools.doctor.checks import facts
+from jumar.tools.doctor.levels import Child, Tried, child, levels
+from jumar.tools.doctor.machine import Machine, Seen
+from jumar.tools.doctor.view import View, view
+from jumar.tools.knowledge import Evidence, Fact, Moment
+from jumar.tools.verdict import Component, Level, Verdict
+
+_FAULTS = {  # component -> rules that speak of it
+    "NPU": "card-* device-* npu-smi-* container-nodes-* visible-device-* first-generation-*",
+    "driver": "driver-* container-driver-* npu-smi-driver-broken",
+    "firmware": "driver-firmware-mismatch",
+    "CANN": "cann-* kernels-* nnal-* driver-too-old-for-cann driver-cann-mismatch framework-cann-mismatch",
+    "torch_npu": "torch-* framework-* packages-mismatch",
+    "torch": "torch-*",
+    "mindspore": "mindspore-* framework-*",
+    "Python": "python-* numpy-*",
+    "glibc": "glibc-*",
+}
+_PACKAGES = {"torch_npu": "torch-npu", "torch": "torch", "mindspore": "mindspore", "vllm_ascend": "vllm-ascend", "numpy": "numpy"}
+_NONE = {
+    "en": "No Ascend NPU here (no device node, no npu-smi, no driver, no CANN): what can be checked without one was.",
+    "zh": "这里没有昇腾 NPU（没有设备节点、npu-smi、驱动和 CANN）：只检查了不需要 NPU 的部分。",
+}
+
+
+@dataclass(frozen=True)
+class Examination:
+    """verdict: what is wrong, the deepest cause first; tried: driver, CANN, framework; facts: all that the checks found."""
+
+    verdict: Verdict
+    tried: tuple[Tried, ...]
+    facts: tuple[Fact, ...]
+    view: View
+
+
+def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examination:
+    """The verdict on a machine.   run: calls for the levels, each in a process of its own."""
+    seen = view(machine)
+    three = levels(seen, run)
+    of_levels = (one for level in three for one in level.facts)
+    found = (*facts(machine), *(replace(one, moment=Moment(0.0, 0, 1_000_000 + i)) for i, one in enumerate(of_levels)))
+    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], _quoted(found))
+    bad = [f.rule.name.removeprefix("machine-") for f in (*verdict.findings, *verdict.followed)]
+    verdict = replace(
+        verdict,
+        sources=tuple(dict.fromkeys((*machine.files, *(o.command for o in machine.outputs), *verdict.sources))),
+        notes=(*verdict.notes, *machine.notes),
+        machine=_title(seen, lang),
+        components=tuple(_components(seen, bad)),
+        levels=tuple(Level(t.name, t.state, {"en": t.en, "zh": t.zh}) for t in three) if seen.ascend else (),
+    )
+    return Examination(verdict, three, found, seen)
+
+
+def _quoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """A fact for each of its lines: a rule quotes the first line of each."""
+    return tuple(replace(one, evidence=(line,) if line else ()) for one in facts for line in (one.evidence or (None,)))
+
+
+def _title(v: View, lang: str) -> str:
+    """One line: is this an Ascend machine, and of what kind."""
+    if not v.ascend:
+        return _NONE[lang]
+    i = v.machine.identity
+    parts = [seen.value for seen in (i.os, i.kernel, i.arch) if seen]
+    where = {"en": "in a container", "zh": "容器内"}[lang] if v.machine.in_container else {"en": "on a host", "zh": "主机上"}[lang]
+    return ", ".join([*parts, where] if i.container else parts)
+
+
+def _components(v: View, bad: list[str]) -> Iterator[Component]:
+    """What is installed, each with its version and the line that states it."""
+
+    def one(name: str, value: str, place: Evidence | None = None, known: bool = True) -> Component:
+        wrong = any(fnmatchcase(rule, glob) for rule in bad for glob in _FAULTS.get(name, "").split())
+        return Component(name, value, "bad" if wrong else "ok" if known else "unknown", place)
+
+    def seen(name: str, value: Seen | None) -> Iterator[Component]:
+        if value:
+            yield one(name, value.value, value.evidence)
+
+    chips = [npu for smi in v.smi for npu in smi.read.npus]
+    if chips:
+        states = ", ".join(dict.fromkeys(npu.health for npu in chips if npu.health))
+        yield one("NPU", f"{len(chips)} x {chips[0].name} ({states})", v.smi[0].place(chips[0].line))
+    elif v.devices:
+        yield one("NPU", f"{len(v.devices)} device nodes", known=False)
+    elif v.ascend:
+        yield one("NPU", "none seen", known=False)
+    yield from seen("driver", v.driver_version)
+    yield from seen("firmware", v.firmware.get("Version"))
+    for release in v.releases:
+        used = " *" if len(v.releases) > 1 and release is v.used else ""
+        yield one("CANN", f"{release.version}{used}  {release.homes[0]}", release.evidence)
+    for name, package in _PACKAGES.items():
+        yield from seen(name, v.machine.package(package))
+    yield from seen("Python", v.machine.identity.python)
+    yield from seen("glibc", v.machine.identity.glibc)

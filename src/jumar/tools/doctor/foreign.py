@@ -1,0 +1,219 @@
+"""Makes a `Machine` of files that were copied off another one, in any layout: what each is, its content and its name say.
+
+In: a folder, an archive or one text (archive.py).  Out: the same `Machine` that gather.py makes; what is in no known form becomes a log.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jumar.base import ToolError
+from jumar.tools.doctor import readings
+from jumar.tools.doctor.archive import read
+from jumar.tools.doctor.machine import UNKNOWN, Entry, Identity, Listing, Machine, Output, Seen, Text
+from jumar.tools.doctor.recognise import kind_of
+from jumar.tools.doctor.transcript import Section, sections, tables
+
+MARKER = "jumar-collected.txt"  # its presence says that everything was copied that the checks look at
+_ROOTS = re.compile(
+    r"(?:^|/)((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
+)
+_PARTS = ["opp_kernel", "compiler", "runtime", "opp", "toolkit", "hccl", "fwkplugin", "aoe", "ncs"]
+_KERNEL_FOLDER = "opp/built-in/op_impl/ai_core/tbe/kernel/config"
+
+
+@dataclass
+class _Pieces:
+    """What was recognised so far (the buffer that foreign() freezes)."""
+
+    files: dict[str, Text] = field(default_factory=dict)
+    listings: dict[str, Listing] = field(default_factory=dict)
+    outputs: list[Output] = field(default_factory=list)
+    environment: dict[str, Seen] = field(default_factory=dict)
+    packages: dict[str, Seen] = field(default_factory=dict)
+    identity: Identity = UNKNOWN
+    logs: list[Text] = field(default_factory=list)
+
+    def list(self, found: dict[str, Listing]) -> None:
+        for folder, listing in found.items():
+            self.listings[folder] = self.listings[folder].joined(listing) if folder in self.listings else listing
+
+
+def foreign(path: Path) -> Machine:
+    """The machine that the files below `path` tell of."""
+    shelf = read(path)
+    pieces = _Pieces()
+    whole = False
+    for name, text in shelf.texts:
+        if name.rsplit("/", 1)[-1] == MARKER:
+            whole = True
+            pieces.identity = _told(Text(name, text), pieces.identity)
+            continue
+        _file(name, text, pieces)
+    machine = Machine(
+        pieces.files,
+        pieces.listings,
+        tuple(pieces.outputs),
+        pieces.environment,
+        pieces.packages,
+        pieces.identity,
+        tuple(pieces.logs),
+        whole=whole,
+        notes=tuple(shelf.notes),
+    )
+    if machine.empty:
+        raise ToolError(
+            f"{path.name}: must hold files of a machine, got none that is known", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
+        )
+    return machine
+
+
+def _file(name: str, text: str, pieces: _Pieces) -> None:
+    placed = _ROOTS.search(name)
+    if placed and not re.search(r"\.(?:log|txt)$", name):
+        path = "/" + placed[1]
+        if path.startswith("/dev/"):  # a copied tree of /dev: the names tell
+            folder, _, node = path.rpartition("/")
+            pieces.list({folder: Listing(name, (Entry(node),), ())})
+        pieces.files[path] = Text(name, text)
+        _from_file(path, Text(name, text), pieces)
+        return
+    found = sections(text)
+    if any(s.command for s in found):
+        for section in found:
+            _section(name, section, pieces)
+        return
+    if kind_of(name, text) == "log" or not found:
+        pieces.logs.append(Text(name, text))
+        return
+    for part in tables(found[0]):
+        _section(name, part, pieces)
+
+
+def _section(name: str, section: Section, pieces: _Pieces) -> None:
+    text = Text(name, section.text, section.first_line)
+    copied = re.match(r"^(?:cat|head|tail)\b(?:\s+-\S+(?:\s+\d+)?)*\s+(/\S+)$", section.command)
+    if copied and "No such file" not in section.text:
+        path = copied[1]
+        pieces.files[path] = text
+        _from_file(path, text, pieces)
+        return
+    asked = re.match(r"^echo\s+\"?\$\{?(\w+)\}?\"?$", section.command)
+    if asked:
+        value = section.text.strip()
+        if value:
+            pieces.environment[asked[1]] = Seen(value, text.at(0))
+        return
+    _take(kind_of(name, section.text, section.command), text, section, pieces)
+
+
+def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
+    """Puts one text where its kind belongs."""
+    command = section.command
+    if kind.startswith("file:"):
+        path = kind[5:]
+        pieces.files.setdefault(path, text)
+        _from_file(path, text, pieces)
+        return
+    match kind:
+        case "env":
+            pieces.environment.update(readings.environment(text))
+        case "pip":
+            pieces.packages.update({k: v for k, v in readings.packages(text).items() if k not in pieces.packages})
+        case "ls":
+            pieces.list(readings.listings(text, command))
+        case "toolkit" | "component" | "version.cfg" | "nnal" | "kernels":
+            _of_cann(kind, text, pieces)
+        case "rank-table":
+            pieces.files.setdefault(f"/{text.source}", text)
+        case "log":
+            pieces.logs.append(text)
+        case _:
+            pieces.outputs.append(Output(command or _LIKELY.get(kind, kind), text, section.code))
+            pieces.identity = _identity(kind, text, command, pieces.identity)
+
+
+_LIKELY = {
+    "npu-smi": "npu-smi info",
+    "hccn": "hccn_tool",
+    "ip": "ip a",
+    "ports": "ss -ltn",
+    "ulimit": "ulimit -a",
+    "df": "df -h",
+    "uname": "uname -a",
+}
+
+
+def _of_cann(kind: str, text: Text, pieces: _Pieces) -> None:
+    """Files of a CANN release whose folder is not in the name: the release that they state names it."""
+    keys = text.keys()
+    stem = text.source.rsplit("/", 1)[-1].lower()
+    if kind == "toolkit":
+        home = (
+            keys["path"].value
+            if "path" in keys
+            else f"/usr/local/Ascend/ascend-toolkit/{keys['version'].value if 'version' in keys else 'latest'}"
+        )
+        pieces.files.setdefault(f"{home}/ascend_toolkit_install.info", text)
+    elif kind == "version.cfg":
+        named = re.search(r"\[[^:\]]*:([^\]]+)\]", text.text)
+        pieces.files.setdefault(f"/usr/local/Ascend/ascend-toolkit/{named[1] if named else 'latest'}/version.cfg", text)
+    elif kind == "nnal":
+        pieces.files.setdefault("/usr/local/Ascend/nnal/atb/latest/version.info", text)
+    elif kind == "kernels":
+        entries = tuple(
+            Entry(line.split()[-1], evidence=place) for line, place in text.lines() if re.search(r"(?:^|\s)ascend\d\w*/?$", line)
+        )
+        pieces.list({f"/usr/local/Ascend/ascend-toolkit/latest/{_KERNEL_FOLDER}": Listing(text.source, entries)})
+    else:
+        release = keys["version_dir"].value if "version_dir" in keys else "latest"
+        part = next((p for p in _PARTS if p in text.source.lower()), "")
+        part = part or ("opp_kernel" if "ops_version" in keys else "runtime" if "runtime_acl_version" in keys else stem.split(".")[0])
+        pieces.files.setdefault(f"/usr/local/Ascend/ascend-toolkit/{release}/{part}/version.info", text)
+
+
+def _from_file(path: str, text: Text, pieces: _Pieces) -> None:
+    """What a file of a known place tells beyond itself."""
+    if path == "/etc/os-release":
+        keys = text.keys()
+        pieces.identity = replace(pieces.identity, os=keys.get("PRETTY_NAME") or keys.get("NAME"))
+    elif path == "/proc/version":
+        pieces.identity = _identity("uname", text, "", pieces.identity)
+    elif path == "/proc/1/cgroup":
+        place = text.find(r"docker|kubepods|containerd|libpod")
+        if place:
+            pieces.identity = replace(pieces.identity, container=Seen("docker", place))
+
+
+def _told(text: Text, identity: Identity) -> Identity:
+    """Our own collection's first file: `name = value` of each field of Identity."""
+    keys = text.keys()
+    return replace(identity, **{name: keys[name] for name in Identity.__dataclass_fields__ if name in keys})
+
+
+def _identity(kind: str, text: Text, command: str, known: Identity) -> Identity:
+    """What the outputs of uname, ldd, id, python and strings tell."""
+    where = text.at(0)
+    match kind:
+        case "uname":
+            found = re.search(r"Linux(?: \S+| version) (?P<kernel>\d+\.\d+\.\S+)", text.text) or re.match(
+                r"(?P<kernel>\d+\.\d+\.\S+)$", text.text.strip()
+            )
+            arch = re.search(r"\b(x86_64|aarch64)\b", text.text)
+            kernel = Seen(found["kernel"], where) if found else known.kernel
+            return replace(known, kernel=kernel, arch=Seen(arch[1], where) if arch else known.arch)
+        case "ldd" if found := re.search(r"^ldd \(.*\) (\d+\.\d+)", text.text, re.MULTILINE):
+            return replace(known, glibc=Seen(found[1], where))
+        case "glibcxx":
+            numbers = [tuple(map(int, n.split("."))) for n in re.findall(r"^GLIBCXX_(\d+(?:\.\d+)+)$", text.text, re.MULTILINE)]
+            newest = ".".join(map(str, max(numbers)))
+            return replace(known, glibcxx=Seen(newest, text.find(rf"^GLIBCXX_{re.escape(newest)}$") or where))
+        case "python" if found := re.search(r"^Python (\d+\.\d+\.\d+\S*)", text.text, re.MULTILINE):
+            return replace(known, python=Seen(found[1], where))
+        case "id" if found := re.search(r"uid=\d+\(([^)]+)\).*?groups=(.*)", text.text):
+            return replace(known, user=Seen(found[1], where), groups=Seen(" ".join(re.findall(r"\(([^)]+)\)", found[2])), where))
+        case "docker-inspect" | "docker-run":
+            return replace(known, container=known.container or Seen("docker", where))
+    return known

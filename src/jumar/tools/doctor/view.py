@@ -1,0 +1,221 @@
+"""A `Machine` with what the checks ask for read once: npu-smi's tables, the driver's files, the CANN releases.
+
+In: a `Machine`.  Out: `View`, read by checks/.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from jumar.device.ascend import NpuSmi, parse_npu_smi
+from jumar.tools.doctor.machine import Listing, Machine, Seen, Text
+from jumar.tools.knowledge import Evidence, Fact
+
+DRIVER = "/usr/local/Ascend/driver/version.info"
+FIRMWARE = "/usr/local/Ascend/firmware/version.info"
+PARTS = ("compiler", "runtime", "opp", "toolkit", "hccl", "opp_kernel", "fwkplugin", "aoe", "ncs")
+_OF_HOME = re.compile(
+    rf"^(?P<home>/.*?)(?:/[\w.]+-linux)?/(?:version\.cfg|ascend_toolkit_install\.info|(?:share/info/)?(?P<part>{'|'.join(PARTS)}|ops\w*)/version\.info)$"
+)
+_KERNELS = re.compile(r"^(?P<home>/.*?)/opp(?:/[^/]+)?/built-in/op_impl/ai_core/tbe/kernel/config$")
+_NAMED = re.compile(r"/(?:ascend-toolkit|nnae|nnrt)/(?P<old>[^/:]+)|/cann-(?P<new>\d[^/:]*)")
+
+
+@dataclass(frozen=True)
+class Smi:
+    """One output of npu-smi, read.   place: line of the output -> where it stands."""
+
+    text: Text
+    read: NpuSmi
+
+    def place(self, line: int) -> Evidence:
+        lines = self.text.text.split("\n")
+        shown = lines[line - 1].strip()[:300] if 0 < line <= len(lines) else ""
+        return Evidence(self.text.source, self.text.first_line + line - 1 if line else 0, shown)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One CANN that is installed.   homes: its folder under every name; parts: the version files' keys by package; kernels: chips that have kernels."""
+
+    version: str
+    homes: tuple[str, ...]
+    evidence: Evidence
+    inner: str = ""
+    toolkit: Mapping[str, Seen] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, Seen]] = field(default_factory=dict)
+    kernels: Listing | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """What the checks look at.   smi: npu-smi's outputs; driver, firmware: keys of their version files, empty where there are none."""
+
+    machine: Machine
+    smi: tuple[Smi, ...]
+    driver: Mapping[str, Seen]
+    firmware: Mapping[str, Seen]
+    releases: tuple[Release, ...]
+
+    def variables(self, *names: str) -> Iterator[tuple[str, Seen]]:
+        return ((n, self.machine.environment[n]) for n in names if n in self.machine.environment)
+
+    @property
+    def driver_version(self) -> Seen | None:
+        """The driver's version: of its file, else of npu-smi's title."""
+        stated = self.driver.get("Version") or self.driver.get("package_version")
+        if stated:
+            return stated
+        for smi in self.smi:
+            if smi.read.driver and re.match(r"\d", smi.read.driver):
+                return Seen(smi.read.driver, smi.text.find(r"Version:|Software Version") or smi.text.at(0))
+        return None
+
+    @property
+    def generation(self) -> tuple[str, Seen] | None:
+        """The chips' generation (`910b`, `310p`, ...) with the name that npu-smi prints."""
+        for smi in self.smi:
+            for npu in smi.read.npus:
+                if npu.generation:
+                    return npu.generation, Seen(npu.name, smi.place(npu.line))
+        return None
+
+    @property
+    def used(self) -> Release | None:
+        """The CANN that the environment names, else the only one."""
+        for _, seen in self.variables("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH"):
+            found = self.release_of(seen.value)
+            if found:
+                return found
+        return self.releases[0] if len(self.releases) == 1 else None
+
+    def release_of(self, path: str) -> Release | None:
+        path = posixpath.normpath(path) if path else path
+        homes = [(home, release) for release in self.releases for home in release.homes if path == home or path.startswith(home + "/")]
+        return max(homes, key=lambda pair: len(pair[0]))[1] if homes else None
+
+    def version_at(self, path: str) -> str:
+        """The CANN version that a path belongs to: of the release that lies there, else as its folder is named; empty where it is none."""
+        release = self.release_of(path)
+        if release:
+            return release.version
+        named = _NAMED.search(path)
+        if not named:
+            return ""
+        name = named["old"] or named["new"]
+        return name if re.match(r"\d", name) else ""
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Numbers of the device nodes that are there."""
+        listing = self.machine.listings.get("/dev")
+        return tuple(sorted(int(n[7:]) for n in listing.names() if re.fullmatch(r"davinci\d+", n))) if listing else ()
+
+    @property
+    def ascend(self) -> bool:
+        """Anything that speaks of an NPU or its software."""
+        return bool(self.smi or self.driver or self.releases or self.devices) or any(
+            self.machine.package(name) for name in ("torch-npu", "mindspore-ascend", "vllm-ascend")
+        )
+
+
+def view(machine: Machine) -> View:
+    """The machine with its usual questions answered."""
+    smi = tuple(Smi(o.text, parse_npu_smi(o.text.text)) for o in machine.output("npu-smi") if o.text.text.strip())
+    return View(machine, smi, _keys(machine, "driver", DRIVER), _keys(machine, "firmware", FIRMWARE), _releases(machine))
+
+
+def _keys(machine: Machine, part: str, usual: str) -> Mapping[str, Seen]:
+    text = machine.file(usual) or next((t for p, t in machine.files.items() if p.endswith(f"/{part}/version.info")), None)
+    return text.keys() if text else {}
+
+
+@dataclass
+class _Found:
+    """What the files below one folder tell (the buffer that _releases freezes)."""
+
+    cfg: Text | None = None
+    toolkit: dict[str, Seen] = field(default_factory=dict)
+    parts: dict[str, dict[str, Seen]] = field(default_factory=dict)
+    kernels: Listing | None = None
+
+
+def _releases(machine: Machine) -> tuple[Release, ...]:
+    """Every CANN that is installed; folders of the same version are one release with several names."""
+    found: dict[str, _Found] = {}
+    for path, text in sorted(machine.files.items()):
+        place = _OF_HOME.match(path)
+        if not place or "/nnal/" in path or path in (DRIVER, FIRMWARE):
+            continue
+        one = found.setdefault(place["home"], _Found())
+        if path.endswith("version.cfg"):
+            one.cfg = text
+        elif path.endswith("ascend_toolkit_install.info"):
+            one.toolkit = text.keys()
+        else:
+            one.parts[place["part"]] = text.keys()
+    for path, listing in machine.listings.items():
+        kernels = _KERNELS.match(path)
+        if kernels:
+            one = found.setdefault(kernels["home"], _Found())
+            one.kernels = listing.joined(one.kernels) if one.kernels else listing
+    _follow_links(machine, found)
+    merged: dict[str, Release] = {}
+    for home, one in found.items():
+        version, inner, stated = _version(home, one)
+        if not version:
+            continue
+        release = Release(version, (home,), stated, inner, one.toolkit, one.parts, one.kernels)
+        known = merged.get(version)
+        merged[version] = _joined(known, release) if known else release
+    return tuple(merged.values())
+
+
+def _follow_links(machine: Machine, found: dict[str, _Found]) -> None:
+    """`latest` that is a link holds what its target holds; kernels that were listed below `latest` belong to the only release."""
+    for folder, listing in machine.listings.items():
+        for entry in listing.entries:
+            target = posixpath.normpath(posixpath.join(folder, entry.target)) if entry.target else ""
+            if target in found and f"{folder}/{entry.name}" not in found:
+                found[f"{folder}/{entry.name}"] = found[target]
+    bare = [home for home, one in found.items() if not (one.cfg or one.toolkit or one.parts)]
+    stated = [one for one in found.values() if one.cfg or one.toolkit or one.parts]
+    if bare and len(stated) == 1:
+        stated[0].kernels = found[bare[0]].kernels
+
+
+def _version(home: str, found: _Found) -> tuple[str, str, Evidence]:
+    """Market version, inner number and the line that states them."""
+    inner = next((keys["Version"].value for keys in found.parts.values() if "Version" in keys), "")
+    if found.cfg:
+        place = found.cfg.find(r"^(?:toolkit|runtime|compiler)_running_version|_running_version|_installed_version")
+        pair = re.search(r"\[([^:\]]*):([^\]]+)\]", place.text) if place else None
+        if pair and place:
+            return pair[2], pair[1], place
+    if "version" in found.toolkit:
+        return found.toolkit["version"].value, inner, found.toolkit["version"].evidence
+    for keys in found.parts.values():
+        for key in ("version_dir", "Version"):
+            if key in keys:
+                return keys[key].value, inner, keys[key].evidence
+    return "", "", Evidence(home, 0, "")
+
+
+def _joined(a: Release, b: Release) -> Release:
+    return Release(
+        a.version,
+        a.homes + b.homes,
+        a.evidence,
+        a.inner or b.inner,
+        {**b.toolkit, **a.toolkit},
+        {**b.parts, **a.parts},
+        a.kernels or b.kernels,
+    )
+
+
+def fact(name: str, evidence: Iterable[Evidence | None] = (), /, **values: object) -> Fact:
+    """A fact of a check; places that are not known are left out."""
+    return Fact(name, {k: str(v) for k, v in values.items()}, tuple(e for e in evidence if e is not None))
