@@ -82,7 +82,9 @@ def read(path: Path) -> Shelf:
             _file(path, path.name, shelf)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ToolError(
-            f"{path.name}: must be a whole archive, got one that breaks off or is damaged ({error})", hint="copy it again", code="doctor-from"
+            f"{path.name}: must be a whole archive, got one that breaks off or is damaged ({error})",
+            hint="copy it again",
+            code="doctor-from",
         ) from error
     except OSError as error:
         raise ToolError(
@@ -90,7 +92,9 @@ def read(path: Path) -> Shelf:
         ) from error
     if not shelf.texts:
         what = shelf.notes[0] if shelf.notes else "nothing"
-        raise ToolError(f"{path.name}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from")
+        raise ToolError(
+            f"{path.name}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
+        )
     return shelf
 
 

@@ -65,7 +65,9 @@ def foreign(path: Path) -> Machine:
     )
     if machine.empty:
         raise ToolError(
-            f"{path.name}: must hold files of a machine, got none that is known", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
+            f"{path.name}: must hold files of a machine, got none that is known",
+            hint="docs/field/doctor.md lists what to copy",
+            code="doctor-from",
         )
     return machine
 
