@@ -26,6 +26,8 @@ FOUND = [
     ("toolkit_running_version=[7.7.0.1.238:8.1.RC1]", "cann-inner 7.7.0.1.238, cann 8.1.RC1"),
     ("opp_kernel_running_version=[7.7.0.1.238:8.1.RC1]", "kernels 8.1.RC1"),
     ("Ascend-cann-kernels-910b_8.0.RC1.alpha003_linux.run", "kernels 8.0.RC1.alpha003"),
+    ("Atlas-A3-cann-kernels_8.3.RC1_linux-aarch64.run", "kernels 8.3.RC1"),
+    ("Atlas-A3-hdk-npu-driver_25.3.rc1_linux-aarch64.run", "driver 25.3.rc1"),
     ("Ascend-cann-910b-ops_8.5.0_linux-aarch64.run", "kernels 8.5.0"),
     ("Ascend-cann-nnal_8.1.RC1_linux-aarch64.run", "nnal 8.1.RC1"),
     ("    Ascend-cann-atb Version : 8.1.RC1.B150", "nnal 8.1.RC1.B150"),
@@ -63,7 +65,7 @@ FOUND = [
     ("Version=7.5.0.1.129\nfirmware_version=1.0\ncompatible_version_drv=[23.0.0,23.0.0.]", "firmware 7.5.0.1.129"),
     (
         "MindSpore version 2.6.0 and Ascend AI software package (Ascend Data Center Solution)version 8.2 does not match",
-        "mindspore 2.6.0, cann-inner 8.2",
+        "mindspore 2.6.0, cann 8.2, cann-inner 8.2",
     ),
     ("mindspore_ascend-1.8.1-cp37-cp37m-linux_aarch64.whl", "mindspore 1.8.1"),
     ("MindSpore r2.3, python=3.9", "mindspore 2.3, python 3.9"),

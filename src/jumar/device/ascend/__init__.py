@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         near_codes,
         out_of_range,
     )
+    from jumar.device.ascend.compat import Pairing, declared_pairings, judge, pairings
+    from jumar.device.ascend.compat_table import releases
     from jumar.device.ascend.complaint import Complaint, plain_lines
     from jumar.device.ascend.dmesg import DriverLine, DriverTexts, InstallLine, KernelModule, parse_driver_texts
     from jumar.device.ascend.docker import (
@@ -41,9 +43,10 @@ if TYPE_CHECKING:
     )
     from jumar.device.ascend.hccn import Hccn, HccnDevice, LinkChange, LinkHistory, Optical, Ping, Tls, check_hccn, parse_hccn
     from jumar.device.ascend.json_lines import Entry, read_json
+    from jumar.device.ascend.matching import Contradiction, MatchingSet, Step, matching_set
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
-    from jumar.device.ascend.pending import pairings
+    from jumar.device.ascend.packages import chip_family, first_cann_of_chip, package_of, soc_of_kernels_package
     from jumar.device.ascend.rank_table import RankAddress, RankDevice, RankServer, RankTable, SuperPod, parse_rank_table
     from jumar.device.ascend.rank_table_checks import check_rank_table
     from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
@@ -52,15 +55,17 @@ if TYPE_CHECKING:
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes out_of_range",
+    "compat": "Pairing declared_pairings judge pairings",
+    "compat_table": "releases",
     "complaint": "Complaint plain_lines",
     "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
-    "docker": "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices "
-    "parse_docker_inspect parse_docker_run visible_ids",
+    "docker": "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices parse_docker_inspect parse_docker_run visible_ids",
     "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
     "json_lines": "Entry read_json",
+    "matching": "Contradiction MatchingSet Step matching_set",
     "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
-    "pending": "pairings",
+    "packages": "chip_family first_cann_of_chip package_of soc_of_kernels_package",
     "rank_table": "RankAddress RankDevice RankServer RankTable SuperPod parse_rank_table",
     "rank_table_checks": "check_rank_table",
     "stated": "STATES_A_VERSION Stated component_versions versions_stated",
@@ -70,18 +75,18 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
-    "FAMILIES",
-    "STATES_A_VERSION",
     "Cann",
     "Code",
     "Complaint",
     "Container",
+    "Contradiction",
     "DeviceListing",
     "DeviceMap",
     "DeviceNode",
     "DriverLine",
     "DriverTexts",
     "Entry",
+    "FAMILIES",
     "Failure",
     "FaultEvent",
     "Hccn",
@@ -94,11 +99,13 @@ __all__ = [
     "LinkChange",
     "LinkHistory",
     "Mapped",
+    "MatchingSet",
     "Mention",
     "Mount",
     "Npu",
     "NpuSmi",
     "Optical",
+    "Pairing",
     "Ping",
     "Process",
     "Properties",
@@ -107,7 +114,9 @@ __all__ = [
     "RankDevice",
     "RankServer",
     "RankTable",
+    "STATES_A_VERSION",
     "Stated",
+    "Step",
     "SuperPod",
     "Tls",
     "Topology",
@@ -117,16 +126,22 @@ __all__ = [
     "check_container",
     "check_hccn",
     "check_rank_table",
+    "chip_family",
     "codes_in",
     "component_versions",
+    "declared_pairings",
     "families_named",
     "find_cann",
     "find_code",
+    "first_cann_of_chip",
     "health_findings",
     "inside_container",
+    "judge",
     "known_codes",
+    "matching_set",
     "near_codes",
     "out_of_range",
+    "package_of",
     "pairings",
     "parse_devices",
     "parse_docker_inspect",
@@ -141,7 +156,9 @@ __all__ = [
     "read_json",
     "read_version",
     "read_version_files",
+    "releases",
     "soc_of",
+    "soc_of_kernels_package",
     "versions_stated",
     "visible_ids",
     "within",

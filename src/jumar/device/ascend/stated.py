@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jumar.device.ascend.versions import VERSION, Version, parse_version, read_version
+from jumar.device.ascend.versions import VERSION, Version, market_of_inner, parse_version, read_version
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,20 @@ _PACKAGES = tuple(
     "modelscope opencv-python-headless opencv-python".split()
 )
 _NAMES: tuple[tuple[str, str], ...] = (  # component, spellings; the longer stands before what it starts with
-    ("kernels", rf"(?:ascend[-_ ])?cann[-_ ](?:{_SOC}[-_ ])?(?:kernels?|ops)(?:[-_]{_SOC}(?=_))?|opp_kernel(?!_)"),
+    ("kernels", rf"(?:atlas-a3-)?(?:ascend[-_ ])?cann[-_ ](?:{_SOC}[-_ ])?(?:kernels?|ops)(?:[-_]{_SOC}(?=_))?|opp_kernel(?!_)"),
     ("nnal", r"(?:ascend[-_ ])?(?:cann[-_ ])?nnal(?:/atb)?|ascend-cann-atb|atb"),
     ("cann", r"(?:ascend[-_ ]?)?cann(?:[-_ ](?:toolkit|nnae|nnrt))?|ascend[-_ ](?:toolkit|nnae|nnrt)"),
     ("cann-inner", r"software package(?:\s?\([^()\n]{1,60}\))?"),
     (
         "driver",
-        rf"(?:ascend-hdk-{_SOC}-|a\d{{3}}[a-z]?-(?:[a-z0-9]{{1,12}}-){{0,3}})?(?:npu[-_ ]|ascend[-_ ]|hdk[-_ ]|npu)?"
+        rf"(?:ascend-hdk-{_SOC}-|atlas-a3-hdk-|a\d{{3}}[a-z]?-(?:[a-z0-9]{{1,12}}-){{0,3}})?(?:npu[-_ ]|ascend[-_ ]|hdk[-_ ]|npu)?"
         r"(?:driver(?:\s?(?:/|&|and)\s?firmware)?(?:/version\.info)?|驱动(?:\s?[/&和与及、]?\s?固件)?)"
         r"|(?:ascend[-_ ])?hdk(?!-[a-z0-9_]{1,12}-npu)|(?:ascend/)?driver/version\.info|software(?=[ _]version)",
     ),
     (
         "firmware",
-        rf"(?:ascend-hdk-{_SOC}-|a\d{{3}}[a-z]?-(?:[a-z0-9]{{1,12}}-){{0,3}})?(?:npu[-_ ]|ascend[-_ ]|hdk[-_ ])?(?:firmware(?:/version\.info)?|固件)",
+        rf"(?:ascend-hdk-{_SOC}-|atlas-a3-hdk-|a\d{{3}}[a-z]?-(?:[a-z0-9]{{1,12}}-){{0,3}})?(?:npu[-_ ]|ascend[-_ ]|hdk[-_ ])?"
+        r"(?:firmware(?:/version\.info)?|固件)",
     ),
     ("npu-smi", r"npu[-_]smi"),
     ("torch_npu", r"(?:py)?torch[-_ ]?npu|ascend/pytorch"),
@@ -149,7 +150,10 @@ def _stated(text: str) -> Iterator[Stated]:
                 yield from _one(component, pair, group, name.start(), text)
             ends |= {pair.start("v"), pair.start("w")}
         elif (after := _AFTER.match(text, name.end())) and after.start("v") not in ends:
-            yield from _one(_component(name, "n"), after, "v", name.start(), text)
+            for stated in _one(_component(name, "n"), after, "v", name.start(), text):
+                yield stated
+                if stated.component == "cann-inner" and (release := market_of_inner(stated.version)):  # MindSpore's warning names it so
+                    yield Stated("cann", release, stated.start, stated.wanted)
             ends.add(after.start("v"))
     for header in _HEADER.finditer(text):
         yield from _one("driver", header, "v", header.start("v"), text)

@@ -240,4 +240,6 @@ def inner_of_market(cann: Version) -> Version | None:
     for numbers, release in _INNER.items():
         if plain == read_version(release):
             return read_version(f"{numbers[0]}.{numbers[1]}")
+    if (cann.major, cann.minor) == (8, 2):
+        return read_version("7.8")
     return read_version(f"{cann.major}.{cann.minor}") if (cann.major, cann.minor) >= (8, 3) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jumar.device.ascend import component_versions, pairings
+from jumar.device.ascend import Version, component_versions, pairings
 from jumar.tools.knowledge import Evidence, Fact, Hit, Moment
 
 _SIZE = r"[\d.]+ ?[KMGT]?i?B"
@@ -87,7 +87,7 @@ def _chips(hits: tuple[Hit, ...]) -> list[Fact]:
 
 def _versions(hits: list[Hit]) -> list[Fact]:
     """A fact for each component whose version is stated, and one for each pair that a table knows."""
-    stated: dict[str, tuple[object, Evidence, Moment]] = {}
+    stated: dict[str, tuple[Version, Evidence, Moment]] = {}
     for hit in sorted(hits, key=lambda h: h.moment):
         for one in component_versions(hit.evidence.text):
             stated.setdefault(one.component, (one.version, hit.evidence, hit.moment))
