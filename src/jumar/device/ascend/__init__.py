@@ -59,7 +59,10 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "compat_table": "releases",
     "complaint": "Complaint plain_lines",
     "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
-    "docker": "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices parse_docker_inspect parse_docker_run visible_ids",
+    "docker": (
+        "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices "
+        "parse_docker_inspect parse_docker_run visible_ids"
+    ),
     "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
     "json_lines": "Entry read_json",
     "matching": "Contradiction MatchingSet Step matching_set",
