@@ -26,26 +26,24 @@ if TYPE_CHECKING:
     from jumar.device.ascend.compat import Pairing, declared_pairings, judge, pairings
     from jumar.device.ascend.compat_table import releases
     from jumar.device.ascend.complaint import Complaint, plain_lines
+    from jumar.device.ascend.device_nodes import DeviceListing, DeviceNode, parse_devices, visible_ids
     from jumar.device.ascend.dmesg import DriverLine, DriverTexts, InstallLine, KernelModule, parse_driver_texts
     from jumar.device.ascend.docker import (
         Container,
-        DeviceListing,
         DeviceMap,
-        DeviceNode,
         Inside,
         Mount,
         check_container,
         inside_container,
-        parse_devices,
         parse_docker_inspect,
         parse_docker_run,
-        visible_ids,
     )
     from jumar.device.ascend.hccn import Hccn, HccnDevice, LinkChange, LinkHistory, Optical, Ping, Tls, check_hccn, parse_hccn
     from jumar.device.ascend.json_lines import Entry, read_json
     from jumar.device.ascend.matching import Contradiction, MatchingSet, Step, matching_set
-    from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, Npu, NpuSmi, busy, health_findings, parse_npu_smi, soc_of
+    from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, NpuSmi, busy, health_findings, parse_npu_smi
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
+    from jumar.device.ascend.npu_smi_tables import Npu, soc_of
     from jumar.device.ascend.packages import chip_family, first_cann_of_chip, package_of, soc_of_kernels_package
     from jumar.device.ascend.rank_table import RankAddress, RankDevice, RankServer, RankTable, SuperPod, parse_rank_table
     from jumar.device.ascend.rank_table_checks import check_rank_table
@@ -58,16 +56,15 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "compat": "Pairing declared_pairings judge pairings",
     "compat_table": "releases",
     "complaint": "Complaint plain_lines",
+    "device_nodes": "DeviceListing DeviceNode parse_devices visible_ids",
     "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
-    "docker": (
-        "Container DeviceListing DeviceMap DeviceNode Inside Mount check_container inside_container parse_devices "
-        "parse_docker_inspect parse_docker_run visible_ids"
-    ),
+    "docker": "Container DeviceMap Inside Mount check_container inside_container parse_docker_inspect parse_docker_run",
     "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
     "json_lines": "Entry read_json",
     "matching": "Contradiction MatchingSet Step matching_set",
-    "npu_smi": "Failure HealthFinding Holding Npu NpuSmi busy health_findings parse_npu_smi soc_of",
+    "npu_smi": "Failure HealthFinding Holding NpuSmi busy health_findings parse_npu_smi",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
+    "npu_smi_tables": "Npu soc_of",
     "packages": "chip_family first_cann_of_chip package_of soc_of_kernels_package",
     "rank_table": "RankAddress RankDevice RankServer RankTable SuperPod parse_rank_table",
     "rank_table_checks": "check_rank_table",
@@ -78,6 +75,8 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
+    "FAMILIES",
+    "STATES_A_VERSION",
     "Cann",
     "Code",
     "Complaint",
@@ -89,7 +88,6 @@ __all__ = [
     "DriverLine",
     "DriverTexts",
     "Entry",
-    "FAMILIES",
     "Failure",
     "FaultEvent",
     "Hccn",
@@ -117,7 +115,6 @@ __all__ = [
     "RankDevice",
     "RankServer",
     "RankTable",
-    "STATES_A_VERSION",
     "Stated",
     "Step",
     "SuperPod",
