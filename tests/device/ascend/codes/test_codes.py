@@ -115,7 +115,9 @@ def test_bits_of_a_core_are_told_one_by_one() -> None:
         ("0x05010fff", "hccl", "HcclResult 4095 from HCOM"),
         ("0x03010007", "ge-inner", "module 1, number 7"),
         ("-8199", "dcmi", "DCMI"),
-        ("0x9abcdef0", "event", "like a fault event"),
+        ("0xabcdef01", "event", "like a fault event"),
+        ("0x81AF8000", "event", "node type 215, module error"),  # npu-smi prints `node type ex=215` beside it
+        ("80E181FE", "event", "HBM memory, sensor type 0xc0, state 510"),
         ("EZ4711", "plog", "that the table lacks"),
         ("ERR01999", "torch_npu", "that the table lacks"),
     ],

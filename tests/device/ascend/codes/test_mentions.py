@@ -121,6 +121,8 @@ def test_a_line_gives_its_codes_with_their_families(line: str, expected: list[st
         "max_steps: 100000, vocab 200000, timeout 500000",
         "failed after 107002 ms, 207001 tokens, error 3",
         "[ERROR] HCCP(1,python): ra_socket_batch_connect failed ret(9)",
+        "tensor([-8005, 3, -8020])",
+        "rule npu-smi-8005 of 3",
         "iteration 107002 failed: loss is nan",
         "process exited with exit code 1",
     ],

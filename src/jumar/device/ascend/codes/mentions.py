@@ -41,6 +41,7 @@ _MORE = re2.compile(r"[\s,;、]+((?:0[xX])?[0-9A-Fa-f]{8})\b")  # npu-smi lists 
 _DRIVER = re2.compile(r"\bhal[A-Z][A-Za-z]+|\[drv api\]|\b[Dd]rv[A-Z_][A-Za-z_]*|\bdrv |devmm|\bEL[0-9]{4}\b|\bDRV\(|npu_driver")
 _HCCL = re2.compile(r"HCCL|Hccl|call trace|hccl|[Hh]com|EI[0-9]{4}|EJ[0-9]{4}|network_manager|\bhost nic\b")
 _KERNEL_LOG = re2.compile(r"\[ascend\]|\[devdrv\]|\[drv_\w+\]")  # values there are the kernel's errno
+_DEVICE_TOOLS = re2.compile(r"(?i)dcmi|dsmi|npu-?smi|\bret\b|error code|device")
 _FAILS = re2.compile(r"(?i)err|fail|fault|excep|abnormal|\bacl|desc=|\bret|错|失败|异常|出错")
 _UNIT = re2.compile(r"(?i) ?(?:[munp]?s|sec|[kmg]i?b|bytes?|tokens?|samples?|steps?|rows?|times|items?|files?|次|条|个|步)\b")
 _AICPU = re2.compile(r"(?i)ai ?cpu")
@@ -110,6 +111,8 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
         return ()
     if kind == "six" and (not _FAILS.search(line[max(0, start - _AROUND) : start + _AROUND]) or _UNIT.match(line, start + len(text))):
         return ()
+    if kind == "dcmi" and not _DEVICE_TOOLS.search(line[max(0, start - _AROUND) : start + _AROUND]):
+        return ()
     if kind == "event" and text[:2].lower() != "0x" and (text.isdecimal() or text.upper() != text):  # a number, a hash
         return ()
     family = {"six": (), "dcmi": ("dcmi",), "inner": ("rts-inner",), "event": ("event",)}[kind]
@@ -120,6 +123,8 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
 def _is_part(line: str, start: int, length: int) -> bool:
     """Whether a number is a piece of something longer: 1.507018, 507018.5, 2025-107002, [507018], name(507018,"""
     before, after = line[max(0, start - 2) : start], line[start + length : start + length + 2]
+    if line[start] == "-" and (before[-1:].isalnum() or before[-1:] == "_"):  # npu-smi-8005, 1-8005
+        return True
     if before and (before[-1] in ".-/+@#~$&[" or (before[-1] == "(" and len(before) == 2 and before[0].isascii() and before[0].isalnum())):
         return True
     return bool(after) and (after[0] in "-/%" or (after[0] in ".:" and after[1:].isdigit()))

@@ -6,7 +6,9 @@ In: a number, or a name such as EZ4711.  Out: a `Code` that is not `known` and t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 from jumar.device.ascend.codes.codes import Code, causes_of, table
 
@@ -150,15 +152,39 @@ def _device_management(value: int) -> Code | None:
 
 
 def _event(value: int) -> Code | None:
-    """Fault events have the highest bit set and the next one clear."""
+    """Fault events have the highest bit set and the next one clear; those of the chip are 0x40, node type, sensor type, state: 7, 8, 8, 9 bits."""
     if not 0x80000000 <= value <= 0xBFFFFFFF:
         return None
+    en, zh = "built like a fault event of the device", "形如设备故障事件"
+    if value >> 25 == _CHIP:
+        nodes, states = _event_parts()
+        node, state = value >> 17 & 0xFF, (value >> 9 & 0xFF, value & 0x1FF)
+        where, what = nodes.get(node, (f"node type {node}", f"节点类型 {node}")), states.get(state, ("", ""))
+        en = f"a fault event of the chip: {where[0]}, {what[0] or f'sensor type 0x{state[0]:x}, state {state[1]}'}"
+        zh = f"芯片故障事件：{where[1]}，{what[1] or f'传感器类型 0x{state[0]:x}，状态 {state[1]}'}"
     return Code(
-        f"{value:08X}", "event", "device event",
-        en="built like a fault event of the device; the table lacks it: `npu-smi info -t health -i <id>` and the list of the card's health codes tell it",
-        zh="形如设备故障事件，表中没有该编号；请用 `npu-smi info -t health -i <id>` 并查阅该卡的健康管理故障码",
-        layer="driver_firmware", source="range of the device's events", known=False,
+        f"{value:08X}", "event", "NPU event",
+        en=f"{en}; the table lacks it: `npu-smi info -t health -i <id>` and the list of the card's health codes tell more",
+        zh=f"{zh}，表中没有该编号；请用 `npu-smi info -t health -i <id>` 并查阅该卡的健康管理故障码",
+        layer="driver_firmware", source="build of the device's events", known=False,
     )  # fmt: skip
+
+
+_CHIP = 0x80000000 >> 25
+
+
+@cache
+def _event_parts() -> tuple[dict[int, tuple[str, str]], dict[tuple[int, int], tuple[str, str]]]:
+    """What most events of the table with a node type, and with a sensor type and state, say: `node: state; advice`, en and zh."""
+    nodes: dict[int, Counter[tuple[str, str]]] = {}
+    states: dict[tuple[int, int], Counter[tuple[str, str]]] = {}
+    for code in table().codes:
+        value = code.value
+        if code.family == "event" and value is not None and value >> 25 == _CHIP and ": " in code.en and "：" in code.zh:
+            (node_en, _, en), (node_zh, _, zh) = code.en.partition(": "), code.zh.partition("：")
+            nodes.setdefault(value >> 17 & 0xFF, Counter())[node_en, node_zh] += 1
+            states.setdefault((value >> 9 & 0xFF, value & 0x1FF), Counter())[en.split(";")[0], zh.split("；")[0]] += 1
+    return {n: c.most_common(1)[0][0] for n, c in nodes.items()}, {s: c.most_common(1)[0][0] for s, c in states.items() if c.total() > 1}
 
 
 def out_of_range(text: str) -> str:
