@@ -32,7 +32,10 @@ def verdict(text: str):  # type: ignore[no-untyped-def]
 def test_an_example_gets_the_verdict_of_its_rule(rule: Rule) -> None:
     for example in rule.examples:
         found = verdict(example)
-        assert [f.rule.name for f in found.findings][:1] == [rule.name], f"{example}\nfollowed: {[f.rule.name for f in found.followed]}"
+        if rule.tier == "hint":  # a hint stands behind whatever knows more
+            assert rule.name in [f.rule.name for f in (*found.findings, *found.followed)], example
+        else:
+            assert [f.rule.name for f in found.findings][:1] == [rule.name], f"{example}\nfollowed: {[f.rule.name for f in found.followed]}"
         assert found.layer == rule.layer
         assert found.findings[0].evidence, "a finding quotes at least one line"
 
