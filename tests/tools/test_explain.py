@@ -76,6 +76,7 @@ def test_a_number_that_the_table_lacks_is_taken_apart_and_the_exit_code_says_so(
         ("123456", "module 23 is unknown", ""),
         ("HCCL_E_TIMEOT", "got 'HCCL_E_TIMEOT'", "did you mean HCCL_E_TIMEOUT"),
         ("brodcast", "got 'brodcast'", "did you mean broadcast or bit-cast?"),
+        ("507018/107002", "got '507018/107002'", ""),
         ("nothing at all", "got 'nothing at all'", "jumar explain lists"),
     ],
 )
@@ -101,6 +102,18 @@ def test_alone_it_lists_the_pages_and_the_families_with_counts() -> None:
     assert "broadcast" in output.split() and any(line.split()[:2] == ["drv", "101"] for line in output.splitlines())
     listed = json.loads(explain("--json").output)
     assert listed["pages"] == list(pages()) and {"family", "title", "codes"} == set(listed["families"][0])
+
+
+def test_a_family_or_a_beginning_lists_its_codes_one_on_a_line() -> None:
+    lines = explain("hccl").output.splitlines()
+    assert lines == explain("--family", "hccl").output.splitlines()
+    assert any(line.split()[:2] == ["9", "HCCL_E_TIMEOUT"] for line in lines)
+    assert {line[:2] for line in explain("EI").output.splitlines()} == {"EI"}
+
+
+def test_a_number_that_its_family_lacks_is_refused_with_the_family_s_numbers() -> None:
+    error = explain("drv 500").exception
+    assert isinstance(error, ToolError) and error.what.endswith("numbers of drv are 0 to 99 and 65534")
 
 
 def test_completion_knows_pages_families_and_codes() -> None:

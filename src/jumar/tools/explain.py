@@ -18,18 +18,20 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from jumar.base import ToolError, nearest
-from jumar.device.ascend import FAMILIES, Code, codes_in, families_named, find_code, known_codes, near_codes, out_of_range
-from jumar.tools.explained import code_document, code_lines, family_counts
+from jumar.device.ascend import FAMILIES, Code, codes_in, codes_of, families_named, find_code, known_codes, near_codes, out_of_range
+from jumar.tools.explained import code_document, code_lines, code_list, family_counts
 from jumar.tools.language import lang_option, language
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What there is on one thing that was asked: a page, or codes, the likeliest first; neither where it is unknown."""
+    """What there is on one thing that was asked: a page, or codes, the likeliest first; neither where it is unknown.   listed: a family
+    or a beginning was asked for, so that one line a code will do."""
 
     asked: str
     page: Path | None = None
     codes: tuple[Code, ...] = ()
+    listed: bool = False
 
     @property
     def known(self) -> bool:
@@ -66,6 +68,8 @@ def command(codes: tuple[str, ...], family: str, plain: bool, lang: str | None, 
     if family and not families_named(family):
         hint = nearest(family, list(FAMILIES)) or f"one of {', '.join(FAMILIES)}"
         raise ToolError(f"explain: --family must be known, got {family!r}", hint=hint, code="explain-code")
+    if family and not codes:
+        codes, family = (family,), ""
     if not codes:
         _list(spoken, as_json)
         return 0
@@ -123,7 +127,9 @@ def _answer(text: str, family: str) -> _Answer:
     if text.startswith("--"):
         raise click.NoSuchOption(text)
     found = find_code(text, family)
-    if not found and " " in text.strip():
+    if not found and not family and (listed := codes_of(text)):
+        return _Answer(text.strip(), codes=listed, listed=True)
+    if not found:
         found = tuple(
             dict.fromkeys(mention.code for mention in codes_in(text) if not family or mention.code.family in families_named(family))
         )
@@ -151,7 +157,7 @@ def _unknown(asked: str, family: str) -> ToolError:
     page = nearest(asked, list(pages()))
     hint = page or (f"did you mean {' or '.join(near)}?" if near else "")
     among = f" in family {family}" if family else ""
-    said = out_of_range(asked)
+    said = out_of_range(asked, family)
     if not hint and not said:
         hint = "jumar explain lists all pages and the families of codes"
     return ToolError(f"explain: code must be known{among}, got {asked!r}{said and f', {said}'}", hint=hint, code="explain-code")
@@ -164,6 +170,8 @@ def _show(answer: _Answer, lang: str, plain: bool, family: str) -> None:
             click.echo(text)
         else:
             Console().print(Markdown(text))
+    elif answer.listed:
+        click.echo("\n".join(code_list(answer.codes, lang)))
     elif answer.codes:
         click.echo("\n".join(code_lines(answer.asked, answer.codes, lang)))
     else:

@@ -63,6 +63,18 @@ def code_lines(asked: str, codes: Sequence[Code], lang: str) -> Iterator[str]:
         yield from _one(code, lang, words)
 
 
+def code_list(codes: Sequence[Code], lang: str) -> Iterator[str]:
+    """Many codes, one on a line: number, symbol, meaning."""
+    wide = [max(len(text) for text in column) for column in zip(*((code.number, _symbol(code)) for code in codes))]
+    for code in codes:
+        symbol = f"{_symbol(code):{wide[1]}}  " if wide[1] else ""
+        yield f"{code.number:{wide[0]}}  {symbol}{code.meaning(lang)}"
+
+
+def _symbol(code: Code) -> str:
+    return code.symbol if code.family not in ("plog", "event") else ""  # those have a title, which the meaning repeats
+
+
 def _one(code: Code, lang: str, words: dict[str, str]) -> Iterator[str]:
     head = f"{code.number}  {code.symbol}".rstrip()
     yield click.style(head, bold=True) + ("" if code.known else click.style(f"  ({words['unknown']})", fg="yellow"))

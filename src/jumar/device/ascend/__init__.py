@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Code,
         Mention,
         codes_in,
+        codes_of,
         families_named,
         find_code,
         known_codes,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from jumar.device.ascend.versions import Range, Version, parse_version, read_version, within
 
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
-    "codes": "Code FAMILIES Mention codes_in families_named find_code known_codes near_codes out_of_range",
+    "codes": "FAMILIES Code Mention codes_in codes_of families_named find_code known_codes near_codes out_of_range",
     "compat": "Pairing declared_pairings judge pairings",
     "compat_table": "releases",
     "complaint": "Complaint plain_lines",
@@ -75,8 +76,6 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
-    "FAMILIES",
-    "STATES_A_VERSION",
     "Cann",
     "Code",
     "Complaint",
@@ -88,6 +87,7 @@ __all__ = [
     "DriverLine",
     "DriverTexts",
     "Entry",
+    "FAMILIES",
     "Failure",
     "FaultEvent",
     "Hccn",
@@ -115,6 +115,7 @@ __all__ = [
     "RankDevice",
     "RankServer",
     "RankTable",
+    "STATES_A_VERSION",
     "Stated",
     "Step",
     "SuperPod",
@@ -128,6 +129,7 @@ __all__ = [
     "check_rank_table",
     "chip_family",
     "codes_in",
+    "codes_of",
     "component_versions",
     "declared_pairings",
     "families_named",

@@ -187,30 +187,21 @@ def _event_parts() -> tuple[dict[int, tuple[str, str]], dict[tuple[int, int], tu
     return {n: c.most_common(1)[0][0] for n, c in nodes.items()}, {s: c.most_common(1)[0][0] for s, c in states.items() if c.total() > 1}
 
 
-def out_of_range(text: str) -> str:
-    """Why a number is none of any family; empty for what is no number.
-
-    >>> out_of_range("123456")
-    'six digits are a class (1, 2, 3, 5), a module (00, 07, 45, 48, 61) and a number: module 23 is unknown'
-    """
-    digits = text.strip().lower()
-    try:
-        value = int(digits, 16 if "0x" in digits else 10)
-    except ValueError:
-        return ""
+def why_no_number(value: int) -> str:
+    """Why a number is none of any family."""
     kind, module = value // 100000, value // 1000 % 100
-    modules = ", ".join(f"{m:02}" for m in _MODULES)
     if 100000 <= value <= 999999:
         what = f"class {kind} is unknown" if kind not in _CLASSES else f"module {module:02} is unknown"
         if kind in _CLASSES and module in _MODULES:
             what = f"module {module:02} has no such number"
+        modules = ", ".join(f"{m:02}" for m in _MODULES)
         return f"six digits are a class ({', '.join(map(str, _CLASSES))}), a module ({modules}) and a number: {what}"
     if value >> 24 == 7:
         return f"0x07MMEEEE are inner codes of the runtime: module 0x{value >> 16 & 0xFF:02x} is unknown"
     if value >> 24 == 5:
         return f"0x05SSEEEE are HCCL's: part 0x{value >> 16 & 0xFF:02x} is unknown"
     if 0 <= value < 1000:
-        return "small numbers are return values of the driver (0 to 99) and of HCCL (0 to 25)"
+        return "small numbers are return values of the driver (0 to 99) and of HCCL (0 to 24)"
     return "a number that is in the range of no family"
 
 

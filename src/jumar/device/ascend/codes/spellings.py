@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
-from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart
+from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
 
 _ALIASES: dict[str, tuple[str, ...]] = {  # what people call the families
     "acl": ("acl", "rts", "ge", "aclnn"), "aclerror": ("acl", "rts", "ge", "aclnn"), "cann": ("acl", "rts", "ge", "aclnn", "plog"),
@@ -37,8 +37,8 @@ class _Number:
 
 def families_named(name: str) -> tuple[str, ...]:
     """The families that a name means: `drv`, `hal`, `acl` (which is four); none where there is no such family."""
-    plain = re.sub(r"[^a-z]", "", name.lower())
-    by_name = tuple(f for f in FAMILIES if re.sub(r"[^a-z]", "", f) == plain)
+    plain = re.sub(r"[ _-]", "", name.lower())
+    by_name = tuple(f for f in FAMILIES if re.sub(r"[_-]", "", f) == plain)
     return _ALIASES.get(plain) or by_name
 
 
@@ -125,6 +125,54 @@ def _numbered(number: _Number, wanted: tuple[str, ...]) -> Iterator[Code]:
                 return
     elif (code := hccl_code(first)) is not None:
         yield code
+
+
+def out_of_range(text: str, family: str = "") -> str:
+    """Why a number is no code, of a family that was asked for or of any; empty for what is no number.
+
+    >>> out_of_range("123456")
+    'six digits are a class (1, 2, 3, 5), a module (00, 07, 45, 48, 61) and a number: module 23 is unknown'
+    >>> out_of_range("drv 500")
+    'numbers of drv are 0 to 99 and 65534'
+    """
+    apart = _WITH_FAMILY.fullmatch(text.strip()[:_LONGEST])
+    wanted = families_named(family)
+    if apart and (named := families_named(apart[1])):
+        text, wanted = apart[2], named
+    number = _number(text.strip())
+    if number is None:
+        return ""
+    told = [(name, ranges) for name in wanted if (ranges := _ranges(name))]
+    if told:
+        return "; ".join(f"numbers of {name} are {ranges}" for name, ranges in told)
+    return why_no_number(number.values[0])
+
+
+def _ranges(family: str) -> str:
+    """The numbers of a family that the table has: `0 to 99 and 65534`; empty where they are no integers, or in too many pieces."""
+    codes = sorted((code.value, code.number) for code in table().codes if code.family == family and code.value is not None)
+    pieces: list[list[tuple[int, str]]] = []
+    for value, number in codes:
+        if pieces and value - pieces[-1][-1][0] <= 100:
+            pieces[-1].append((value, number))
+        else:
+            pieces.append([(value, number)])
+    told = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} to {piece[-1][1]}" for piece in pieces]
+    if not told or len(told) > 8:
+        return ""
+    return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
+
+
+def codes_of(text: str) -> tuple[Code, ...]:
+    """Every code of a family (hccl), or whose name begins so (EI, ERR02); none where a text is neither.
+
+    >>> {c.family for c in codes_of("EI")}, len(codes_of("hccl")) > 20, codes_of("nobody")
+    ({'plog'}, True, ())
+    """
+    families = families_named(text)
+    if families:
+        return tuple(code for code in table().codes if code.family in families)
+    return tuple(table().prefixes.get(text.strip().upper(), ()))
 
 
 def near_codes(text: str, count: int = 3) -> tuple[str, ...]:
