@@ -102,6 +102,10 @@ def _section(name: str, section: Section, pieces: _Pieces) -> None:
         pieces.files[path] = text
         _from_file(path, text, pieces)
         return
+    if re.match(r"(?:docker|nerdctl|podman|isula)\s+(?:container\s+)?(?:run|create)\b", section.command):
+        whole = Text(name, f"{section.command}\n{section.text}", section.first_line - 1)
+        pieces.outputs.append(Output("docker run", whole, section.code))
+        return
     asked = re.match(r"^echo\s+\"?\$\{?(\w+)\}?\"?$", section.command)
     if asked:
         value = section.text.strip()
@@ -216,6 +220,4 @@ def _identity(kind: str, text: Text, command: str, known: Identity) -> Identity:
             return replace(known, python=Seen(found[1], where))
         case "id" if found := re.search(r"uid=\d+\(([^)]+)\).*?groups=(.*)", text.text):
             return replace(known, user=Seen(found[1], where), groups=Seen(" ".join(re.findall(r"\(([^)]+)\)", found[2])), where))
-        case "docker-inspect" | "docker-run":
-            return replace(known, container=known.container or Seen("docker", where))
     return known

@@ -93,7 +93,9 @@ def gather(root: Path = Path("/"), environment: Mapping[str, str] | None = None,
             files[path] = Text(path, text)
     listings = _listings(root, homes, notes)
     cards = sorted(int(name[7:]) for name in listings["/dev"].names() if re.fullmatch(r"davinci\d+", name)) if "/dev" in listings else []
-    outputs = [*_mounts(root, env), *_networks(root)]
+    packages, places = _packages()
+    listings |= _plugins(places, notes)
+    outputs = [*_mounts(root, env), *_networks(root), *_needs(places, homes)]
     if runner is not None:
         outputs += ask(cards, runner)
     kept = {name: value for name, value in sorted(env.items()) if VARIABLES.search(name) and not SECRET.search(name)}
@@ -103,7 +105,7 @@ def gather(root: Path = Path("/"), environment: Mapping[str, str] | None = None,
         listings=listings,
         outputs=tuple(outputs),
         environment=seen,
-        packages=_packages(),
+        packages=packages,
         identity=_identity(root, env, files, notes),
         whole=True,
         here=root == Path("/"),
@@ -201,16 +203,40 @@ def _group(number: int) -> str:
         return str(number)
 
 
-def _packages() -> dict[str, Seen]:
-    """What is installed for this interpreter, from metadata alone."""
+def _packages() -> tuple[dict[str, Seen], dict[str, Path]]:
+    """What is installed for this interpreter, from metadata alone, and the folder of each."""
     found: dict[str, Seen] = {}
+    places: dict[str, Path] = {}
     for package in metadata.distributions():
         name = package.metadata["Name"] if package.metadata else ""
         if not name or normal(name) in found:
             continue
         place = str(package.locate_file(""))
         found[normal(name)] = Seen(package.version or "", Evidence("pip list -v", len(found) + 3, f"{name} {package.version} {place}"))
-    return found
+        places[normal(name)] = Path(place)
+    return found, places
+
+
+def _plugins(places: Mapping[str, Path], notes: list[str]) -> dict[str, Listing]:
+    """MindSpore's plug-ins: a CPU build has none for Ascend."""
+    folder = places["mindspore"] / "mindspore/lib/plugin" if "mindspore" in places else None
+    if folder is None or not folder.is_dir():
+        return {}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        notes.append(f"{folder}: {error.strerror or error}")
+        return {}
+    return {str(folder): Listing(f"ls -la {folder}", tuple(_entry(str(folder), folder / n, i) for i, n in enumerate(names, 2)))}
+
+
+def _needs(places: Mapping[str, Path], homes: tuple[Path, ...]) -> list[Output]:
+    """The newest GLIBCXX that the frameworks' and CANN's own libraries ask for."""
+    patterns = (("torch-npu", "torch_npu/_C*.so"), ("torch-npu", "torch_npu/lib/libtorch_npu.so"), ("mindspore", "mindspore/_c_*.so"))
+    files = [f for name, pattern in patterns if name in places for f in _glob(places[name], pattern)]
+    files += [home / "lib64/libascendcl.so" for home in homes[:4]]
+    rows = [f"{file} needs GLIBCXX_{wanted}" for file in files if file.is_file() and (wanted := abi.newest(file).get("GLIBCXX"))]
+    return [Output("needs-glibcxx", Text("libraries", "\n".join(rows)), 0)] if rows else []
 
 
 def _mounts(root: Path, env: Mapping[str, str]) -> list[Output]:

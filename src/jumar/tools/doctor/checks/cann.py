@@ -149,7 +149,7 @@ def _by_table(v: View, release: Release, driver: Seen) -> list[Fact]:
         return []
     for pair in pairings({"cann": cann, "driver": runs}):
         if pair.verdict == "outside":
-            wanted = ", ".join(pair.wanted)
+            wanted = ", ".join(pair.wanted[:4])
             name = "driver-cann-mismatch"
             least = [w for w in (read_version(t) for t in re.findall(r"\d+\.\d+(?:\.\w+)*", wanted)) if w]
             if least and runs < min(least):
@@ -163,7 +163,9 @@ def _wanted(cann: str) -> str:
     version, any_driver = read_version(cann), read_version("1.0")
     if version is None or any_driver is None:
         return ""
-    return next((", ".join(p.wanted) for p in pairings({"cann": version, "driver": any_driver}) if {p.a, p.b} == {"cann", "driver"}), "")
+    return next(
+        (", ".join(p.wanted[:4]) for p in pairings({"cann": version, "driver": any_driver}) if {p.a, p.b} == {"cann", "driver"}), ""
+    )
 
 
 def _branch(text: str) -> str:

@@ -5,11 +5,11 @@ In: a `View`.  Out: facts.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from jumar.tools.doctor.machine import Entry, Output
+from jumar.device.ascend import Container, check_container, parse_docker_inspect, parse_docker_run, visible_ids
+from jumar.tools.doctor.machine import Entry
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
 
@@ -42,40 +42,38 @@ def _place(evidence: Evidence, source: str, names: str) -> Evidence:
 
 
 def run_line(v: View) -> list[Fact]:
-    """A `docker run` line, or what docker inspect shows, that maps too little."""
-    for output in _docker(v):
-        mapped = set(re.findall(r"/dev/(davinci\d+|davinci_manager|devmm_svm|hisi_hdc|asdrv_svm)\b", output.text.text))
+    """A `docker run` line, or what docker inspect shows, that maps too little for an NPU."""
+    for output in v.machine.output("docker", "nerdctl", "podman"):
         text = output.text.text
-        by_runtime = re.search(
-            r"ASCEND_VISIBLE_DEVICES|--runtime[= ]ascend|\"Runtime\"\s*:\s*\"ascend|--privileged|\"Privileged\"\s*:\s*true|-v\s+/dev:/dev",
-            text,
-        )
-        if by_runtime or not re.search(r"ascend|davinci|npu|/usr/local/dcmi|cann", text, re.IGNORECASE):
-            continue
-        lacking = [n for n in MANAGERS if n not in mapped and not (n == "devmm_svm" and "asdrv_svm" in mapped)]
-        if not any(re.fullmatch(r"davinci\d+", n) for n in mapped):
-            lacking.insert(0, "davinci0 ...")
-        if lacking:
-            nodes = ", ".join(f"/dev/{n}" for n in lacking)
-            place = output.text.find(r"docker\s+run|nerdctl\s+run|podman\s+run|\"Devices\"") or output.text.at(0)
-            return [fact("container-nodes-missing", [place], nodes=nodes)]
-        if not re.search(r"/usr/local/Ascend/driver", text):
-            return [fact("container-driver-not-mounted", [output.text.at(0)], what="/usr/local/Ascend/driver")]
+        read = parse_docker_inspect(text) if '"HostConfig"' in text else parse_docker_run(text)
+        for container in read:
+            if not _for_npu(container):
+                continue
+            lines = text.split("\n")
+            shown = lines[container.line - 1].strip()[:300] if 0 < container.line <= len(lines) else container.image
+            place = Evidence(output.text.source, output.text.first_line + max(container.line, 1) - 1, shown)
+            wrong = check_container(container)
+            lacking = [w.what for w in wrong if w.kind == "device"]
+            if lacking:
+                return [fact("container-nodes-missing", [place], nodes="; ".join(lacking))]
+            if any(w.kind == "libraries" for w in wrong):
+                return [fact("container-driver-not-mounted", [place], what=_LIB)]
+            told = [w.what for w in wrong if w.kind in ("visible", "runtime", "permissions")]
+            if told:
+                return [fact("container-devices-wrong", [place], what=told[0])]
     return []
 
 
-def _docker(v: View) -> Iterator[Output]:
-    for output in v.machine.output("docker", "nerdctl", "podman"):
-        if output.command.startswith(("docker-inspect", "docker inspect")) and not _is_json(output.text.text):
-            continue
-        yield output
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), (list, dict))
-    except ValueError:
-        return False
+def _for_npu(container: Container) -> bool:
+    """It was meant to use a card: it maps a node, names devices, mounts the driver, or its image is one of Ascend's."""
+    nodes = any("davinci" in d.host or "devmm" in d.host for d in container.devices)
+    mounts = any("/Ascend" in m.target or "dcmi" in m.target for m in container.mounts)
+    return (
+        nodes
+        or mounts
+        or container.visible is not None
+        or bool(re.search(r"ascend|cann|npu|mindie|910b|mindspore", container.image, re.IGNORECASE))
+    )
 
 
 def permission(v: View) -> list[Fact]:
@@ -147,7 +145,7 @@ def visible_devices(v: View) -> list[Fact]:
             return [fact("visible-device-absent", [seen.evidence], variable=name, value=seen.value, count=count, last=count - 1)]
     asked_seen = v.machine.environment.get("ASCEND_VISIBLE_DEVICES")
     if asked_seen and v.machine.in_container and v.devices and re.fullmatch(r"[\d,-]+", asked_seen.value):
-        asked_for = _numbers(asked_seen.value)
+        asked_for = set(visible_ids(asked_seen.value) or ())
         if not asked_for <= set(v.devices):
             text = ", ".join(f"davinci{n}" for n in v.devices)
             return [
@@ -161,21 +159,6 @@ def visible_devices(v: View) -> list[Fact]:
                 )
             ]
     return []
-
-
-def _numbers(text: str) -> set[int]:
-    """`0-3,6` as numbers.
-
-    >>> sorted(_numbers("0-2,6"))
-    [0, 1, 2, 6]
-    """
-    found: set[int] = set()
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        if low.isdigit():
-            last = int(high) if high.isdigit() else int(low)
-            found |= set(range(int(low), min(last, int(low) + 1024) + 1))
-    return found
 
 
 CHECKS: tuple[Callable[[View], list[Fact]], ...] = (

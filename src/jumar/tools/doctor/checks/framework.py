@@ -70,7 +70,13 @@ def pairs(v: View) -> list[Fact]:
     for pair in pairings({name: version for name, (version, _) in known.items()}):
         if pair.a not in known or pair.b not in known or pair.verdict != "outside" or {pair.a, pair.b} == {"torch", "torch_npu"}:
             continue
-        values = {"a": pair.a, "a_version": pair.a_version, "b": pair.b, "b_version": pair.b_version, "wanted": ", ".join(pair.wanted)}
+        values = {
+            "a": pair.a,
+            "a_version": pair.a_version,
+            "b": pair.b,
+            "b_version": pair.b_version,
+            "wanted": f"{pair.wants} {', '.join(pair.wanted[:4])}".strip(),
+        }
         places = [known[pair.a][1].evidence, known[pair.b][1].evidence]
         name = "python-not-supported" if "python" in (pair.a, pair.b) else "framework-cann-mismatch"
         found.append(fact(name if "cann" in (pair.a, pair.b) or "python" in (pair.a, pair.b) else "packages-mismatch", places, **values))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from jumar.device.ascend import check_rank_table, parse_rank_table
+from jumar.device.ascend import check_hccn, check_rank_table, parse_hccn, parse_rank_table
 from jumar.tools.doctor import readings
 from jumar.tools.doctor.machine import Text
 from jumar.tools.doctor.view import View, fact
@@ -90,18 +90,31 @@ def tls(v: View) -> list[Fact]:
     return [fact("hccl-tls-mixed", [states["0"], states["1"]])] if {"0", "1"} <= set(states) else []
 
 
+_PORT_FAULTS = {  # kind of check_hccn -> fact
+    "link-down": "card-port-down",
+    "net-health": "card-network-unhealthy",
+    "optical-absent": "card-optics-bad",
+    "optical-power": "card-optics-bad",
+    "optical-signal": "card-optics-bad",
+    "link-flaps": "card-port-flaps",
+}
+
+
 def links(v: View) -> list[Fact]:
-    """A card whose network port is down, or whose detection address does not answer."""
+    """Ports of cards: down, unstable, optics out of bounds, a detection address that does not answer; one fact of each kind."""
+    found: dict[str, Fact] = {}
     for output in v.machine.output("hccn"):
-        card = re.search(r"-i\s+(\d+)", output.command) or re.search(r"-i\s+(\d+)", output.text.text)
-        number = card[1] if card else ""
-        for line, place in output.text.lines():
-            if re.match(r"\s*link status\s*:\s*DOWN", line, re.IGNORECASE):
-                return [fact("card-port-down", [place], device=number)]
-            health = re.match(r"\s*net health status\s*:\s*(\S.*)", line, re.IGNORECASE)
-            if health and health[1].strip().lower() not in ("success", "init"):
-                return [fact("card-network-unhealthy", [place], device=number, status=health[1].strip())]
-    return []
+        lines = [f"$ {output.command}", *output.text.text.split("\n")]
+        read = parse_hccn("\n".join(lines))
+        for wrong in check_hccn(read):
+            name = _PORT_FAULTS.get(wrong.kind, "")
+            if not name or name in found:
+                continue
+            shown = lines[wrong.line - 1].strip() if 1 < wrong.line <= len(lines) else wrong.what
+            place = Evidence(output.text.source, output.text.first_line + max(wrong.line - 2, 0), shown[:300])
+            device = re.match(r"device (\d+):", wrong.what)
+            found[name] = fact(name, [place], device=device[1] if device else "", what=wrong.what, status=wrong.what.rpartition("got ")[2])
+    return list(found.values())
 
 
 def network_cards(v: View) -> list[Fact]:
