@@ -1,0 +1,65 @@
+"""`jumar doctor`: exit codes, JSON, HTML, language; a clear line for what cannot be read, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.field.machines import KINDS, write_archive, write_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+    return subprocess.run([sys.executable, "-m", "jumar", "doctor", *arguments], capture_output=True, text=True, env=env, check=False)
+
+
+def test_findings_exit_with_one_and_show_cause_proof_and_mend(tmp_path: Path) -> None:
+    done = doctor("--from", str(write_archive(KINDS["driver-too-old"], tmp_path / "n.tar.gz")))
+    assert done.returncode == 1, done.stderr
+    assert "driver_too_old_for_cann" in done.stdout and "23.0.rc3" in done.stdout
+    assert "usr/local/Ascend/driver/version.info" in done.stdout and "compatible_version=" in done.stdout
+    assert len(done.stdout.splitlines()) <= 50
+
+
+def test_a_healthy_machine_exits_with_zero(tmp_path: Path) -> None:
+    done = doctor("--from", str(write_folder(KINDS["healthy"], tmp_path)))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_json_names_the_layer_and_the_finding(tmp_path: Path) -> None:
+    done = doctor("--from", str(write_folder(KINDS["first-generation"], tmp_path)), "--json")
+    document = json.loads(done.stdout)
+    assert document["layer"] == "version_mismatch"
+    assert "first_generation_910_taken_for_a2" in done.stdout
+
+
+def test_chinese_and_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "out.html"
+    done = doctor("--from", str(write_folder(KINDS["two-canns-mixed"], tmp_path / "m")), "--lang", "zh", "--html", str(page))
+    assert done.returncode == 1
+    assert "混用" in done.stdout
+    assert "混用" in page.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_read_exits_with_two_and_a_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 100)
+    for path in ("empty", "x.bin", "nowhere"):
+        done = doctor("--from", str(tmp_path / path))
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr and "ToolError" in done.stderr
+
+
+def test_nothing_of_a_file_is_run_or_rendered(tmp_path: Path) -> None:
+    files = {**KINDS["disk"].files, "df.txt": KINDS["disk"].files["df.txt"].replace("/dev/sda2", "<script>alert(1)</script>")}
+    for name, text in files.items():
+        (tmp_path / "m" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / name).write_text(text)
+    page = tmp_path / "out.html"
+    assert doctor("--from", str(tmp_path / "m"), "--html", str(page)).returncode == 1
+    assert "<script>alert" not in page.read_text(encoding="utf-8")
