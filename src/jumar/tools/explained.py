@@ -32,7 +32,7 @@ _layers = cache(layers)  # one reading of the file for many codes
 def family_counts() -> dict[str, int]:
     """How many codes of each family the table has; 0 for those that are read by their build alone."""
     counts = Counter(code.family for code in known_codes())
-    return {name: counts[name] for name in FAMILIES if counts[name] or name in ("ts", "aicpu")}
+    return {name: counts[name] for name in FAMILIES if counts[name] or name == "ts"}
 
 
 def spellings(code: Code) -> tuple[str, ...]:

@@ -44,6 +44,9 @@ LINES = [  # line, (text, what it is) of each mention
     ("failed to get device health:ret code: -8010,health code: 4", ["-8010"]),
     ("dcmi error code 8020", ["dcmi 8020"]),
     ("Aicpu kernel execute failed, device_id=2, soName=x.so, funcName=f, errorCode=0x2a", ["ts 0x2a"]),
+    ("Aicpu kernel execute failed, funcName=f, errorCode=3", ["aicpu 3"]),
+    ("[AICPU_PROCESSER] aicpu task failed, ret=21007", ["aicpu 21007"]),
+    ("model execute failed, errorCode=521106", ["521106"]),
     ("Kernel task happen error, retCode=0x31, [vector core exception].[FUNC:PreCheckTaskErr]", ["ts 0x31"]),
     (
         "there is an exception of aivec error, core id is 14, error code = 0x800000, dump info: pc start: 0x124400000000",
@@ -123,6 +126,7 @@ def test_a_line_gives_its_codes_with_their_families(line: str, expected: list[st
         "[ERROR] HCCP(1,python): ra_socket_batch_connect failed ret(9)",
         "tensor([-8005, 3, -8020])",
         "rule npu-smi-8005 of 3",
+        "connect to port failed: 21007",
         "iteration 107002 failed: loss is nan",
         "process exited with exit code 1",
     ],

@@ -29,7 +29,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a family numbers, en and zh;
     "drv": ("return values of the driver's hal interface (drvRetCode)", "驱动 hal 接口返回值（drvRetCode）"),
     "ts": ("codes that the task scheduler on the device reports (retCode=0x2a)", "设备侧任务调度器上报的码（retCode=0x2a）"),
     "aicore": ("error bits of a core of the device: (0x800000, 0, 0)", "AI Core 错误位：(0x800000, 0, 0)"),
-    "aicpu": ("codes that a kernel on the AI CPU returns", "AI CPU 算子返回码"),
+    "aicpu": ("codes of kernels on the AI CPU (3) and of its scheduler (21007, 521106)", "AI CPU 算子（3）及其调度（21007、521106）的错误码"),
     "event": ("fault events of the device, which npu-smi health and dmesg show (80818C00)", "设备故障事件，npu-smi health 与 dmesg 显示（80818C00）"),
     "ge-inner": ("inner codes of the graph engine (0x50100001)", "图引擎内部码（0x50100001）"),
     "hccp": ("codes of HCCP, which serves HCCL's network on the device", "HCCP（HCCL 的设备侧网络服务）错误码"),

@@ -16,7 +16,7 @@ import re2
 from jumar.device.ascend.codes.codes import Code, table
 from jumar.device.ascend.codes.parts import core_bits, kernel_code, name_apart, scheduler_code, take_apart
 
-_SIX = r"[1-5](?:00|07|45|48|61)[0-9]{3}"
+_SIX = r"[1-5](?:00|07|21|45|48|61)[0-9]{3}"
 _KEYWORD = (
     r"(?:\b|_)(?:[A-Za-z0-9]{2,12}[_ ]?)??"
     r"(?:ret(?:urn)?(?:ed)?(?:[_ ]?(?:code|val(?:ue)?|no|num))?|err(?:or)?[_ ]?(?:code|no|num|id)s?|results?|error|err|rc|code|fail(?:ed|ure)?|status"
@@ -169,6 +169,8 @@ def _code(line: str, keyword: str, text: str) -> Code | tuple[Code, ...] | None:
         return _of(value, ("ge-inner",)) if _GRAPH.search(line) or "ge" in keyword else None
     if 8000 < value < 8256 and ("dcmi" in line or "npu-smi" in line):
         value = -value
+    if value < 100000 and _AICPU.search(line):
+        return _of(value, ("aicpu",))
     return _by_value(value)
 
 
@@ -178,7 +180,8 @@ def _by_value(value: int) -> Code | None:
         value &= 0xFFFFFFFF
     for variant in (value, value - (1 << 32)) if value > 0x7FFFFFFF else (value,):
         for code in table().values.get(variant, ()):
-            return code
+            if code.family != "aicpu" or value > 99999:  # 21007 may be anything
+                return code
     return take_apart(value)
 
 
@@ -211,7 +214,7 @@ def _small(line: str, keyword: str, value: int, hexadecimal: bool) -> Code | tup
     if not any(word in keyword for word in ("ret", "code", "result", "返回", "错误码")) or "errno" in keyword or _KERNEL_LOG.search(line):
         return None
     if _AICPU.search(line) and "code" in keyword:
-        return scheduler_code(value) or kernel_code(value)
+        return _of(value, ("aicpu",)) or scheduler_code(value) or kernel_code(value)
     if hexadecimal and _is_core(line, keyword):
         return core_bits((value, 0, 0)) or None
     if hexadecimal and "ret" in keyword and "ask" in line:  # Kernel task happen error, retCode=0x31

@@ -25,11 +25,12 @@ _CLASSES = {  # the first of six digits
 _MODULES = {  # the next two digits: family, module, en, zh
     0: ("acl", "ACL", "AscendCL", "AscendCL"),
     7: ("rts", "RTS", "the runtime", "运行时"),
+    21: ("aicpu", "AICPU", "the AI CPU scheduler", "AI CPU 调度"),
     45: ("ge", "GE", "the graph engine", "图引擎 GE"),
     48: ("acl", "ACL", "AscendCL", "AscendCL"),
     61: ("aclnn", "aclnn", "an aclnn operator interface", "aclnn 算子接口"),
 }
-_LAYERS = {"aclnn": "operator", "ge": "graph_compile"}
+_LAYERS = {"aclnn": "operator", "aicpu": "operator", "ge": "graph_compile"}
 _GE_RUNTIMES = {1: ("host", "主机侧"), 2: ("device", "设备侧")}
 _GE_TYPES = {1: ("error", "错误"), 2: ("exception", "异常")}
 _GE_LEVELS = ("common", "suggestion", "minor", "major", "critical")

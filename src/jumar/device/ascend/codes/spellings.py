@@ -131,7 +131,7 @@ def out_of_range(text: str, family: str = "") -> str:
     """Why a number is no code, of a family that was asked for or of any; empty for what is no number.
 
     >>> out_of_range("123456")
-    'six digits are a class (1, 2, 3, 5), a module (00, 07, 45, 48, 61) and a number: module 23 is unknown'
+    'six digits are a class (1, 2, 3, 5), a module (00, 07, 21, 45, 48, 61) and a number: module 23 is unknown'
     >>> out_of_range("drv 500")
     'numbers of drv are 0 to 99 and 65534'
     """
