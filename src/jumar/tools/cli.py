@@ -32,6 +32,7 @@ COMMANDS = {  # name: (module, one line for --help)
     "soc": ("jumar.tools.soc", "List the Ascend chips that are known, and show one with the source of every figure."),
     "doctor": ("jumar.tools.doctor.command", "Say which layer of an Ascend machine is at fault, with the proof and the way out."),
     "diagnose": ("jumar.tools.diagnose.command", "Say which layer is at fault in logs, with the line that proves it and the way out."),
+    "compat": ("jumar.tools.compat", "Say whether driver, firmware, CANN, framework and Python fit, and which set does."),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
     "explain": ("jumar.tools.explain", "Explain an error code: Jumar's own, or one of any layer of an Ascend host."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),

@@ -80,7 +80,8 @@ def pairings(versions: Mapping[str, Version], files: Iterable[VersionFile] = ())
 
 def judged(versions: Mapping[str, Version]) -> list[Pairing]:
     """The pairs of `versions` by the tables alone; what no table says of a lesser pair is left out."""
-    found = [judge(a, versions[a], b, versions[b]) for a, b in PAIRS if a in versions and b in versions]
+    there = [(a, versions[a], b, versions[b]) for a, b in PAIRS if a in versions and b in versions]
+    found = [replace(judge(a, x, b, y), a_version=x, b_version=y) for a, x, b, y in there]  # in the spelling that was asked
     return [p for p in found if not (p.verdict == "unknown" and (p.a, p.b) in _QUIET)]
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from jumar.device.ascend.compat import PAIRS, Pairing, judge, judged, pairings
 from jumar.device.ascend.compat_table import exact, fits_any, releases, rows_of
-from jumar.device.ascend.packages import OPS_SINCE, package_of
+from jumar.device.ascend.packages import OPS_SINCE, first_cann_of_chip, package_of
 from jumar.device.ascend.versions import Version, parse_version
 
 Action = Literal["install", "upgrade", "downgrade", "reboot", "source"]
@@ -75,8 +75,11 @@ def matching_set(
     unknown = tuple(f"{c} {v}" for c, v in held.items() if not _known(c, v))
     if unknown:
         return MatchingSet(unknown=unknown)
+    first = first_cann_of_chip(soc)
+    if first and "cann" in held and held["cann"] < first[0]:
+        return MatchingSet(contradiction=Contradiction(f"cann {held['cann']}", soc, "cann", (str(held["cann"]),), (f">={first[0]}",)))
     best: tuple[tuple[int, int, tuple[int, ...]], dict[str, Version]] | None = None
-    ranks = {v: i for i, v in enumerate(_canns(held))}
+    ranks = {v: i for i, v in enumerate(_canns(held)) if not first or v >= first[0]}
     for cann, rank in ranks.items():
         for candidate in _candidates(cann, held, have):
             cost = _cost(candidate, held, have)

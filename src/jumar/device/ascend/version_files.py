@@ -8,7 +8,7 @@ The kind is told by the content before the path, since files that were copied of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -209,6 +209,34 @@ def read_version_files(root: Path = Path("/"), home: str = "") -> tuple[VersionF
             continue
         found[real] = parse_version_file(str(place), data.decode("utf-8", "replace"))
     return tuple(found.values())
+
+
+def versions_of_files(files: Iterable[VersionFile]) -> dict[str, Version]:
+    """The version of each component that the files of one machine state; the install.info and version.cfg of CANN before its packages' own."""
+    found: dict[str, Version] = {}
+
+    def take(component: str, version: Version | None) -> None:
+        if version is not None:
+            found.setdefault(component, version)
+
+    order = {"driver": 0, "firmware": 0, "toolkit": 1, "cfg": 2, "nnal": 3, "component": 4}
+    for file in sorted(files, key=lambda f: order.get(f.kind, 9)):
+        match file.kind:
+            case "driver":
+                take("driver", file.version)
+            case "firmware":
+                take("firmware", file.inner or file.version)
+            case "toolkit" | "cfg":
+                take("cann", file.version)
+                kernels = next((p for p in file.parts if p.name == "opp_kernel" and p.state in ("running", "installed")), None)
+                take("kernels", kernels.version if kernels else None)
+            case "nnal":
+                take("nnal", file.version)
+            case "component":
+                take("kernels" if file.component == "opp_kernel" else "cann", file.version)
+                if file.component in ("compiler", "runtime", "toolkit"):
+                    take("cann-inner", file.inner)
+    return found
 
 
 _IN_CANN = (

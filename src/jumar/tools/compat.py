@@ -1,0 +1,193 @@
+"""`jumar compat`: do driver, firmware, CANN, framework and Python fit, which set would, and what to change in which order.
+
+In: versions as options, or what is installed here (version files, pip's metadata).  Out: pairs with their verdicts, a set, steps; or JSON.
+Exit code 0 where nothing is outside, 1 where something is, 2 where nothing is known.  Nothing is ever installed or run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.base import ToolError, during
+from jumar.device.ascend import (
+    MatchingSet,
+    Pairing,
+    Version,
+    VersionFile,
+    chip_family,
+    find_cann,
+    first_cann_of_chip,
+    matching_set,
+    pairings,
+    parse_version,
+    read_version,
+    read_version_files,
+    versions_of_files,
+)
+from jumar.tools.compat_terminal import Answer, show
+from jumar.tools.language import lang_option, language
+from jumar.tools.soc import complete_soc
+
+_WHEELS = {  # component -> its distributions
+    "mindspore": ("mindspore", "mindspore-ascend"),
+    "torch": ("torch",),
+    "torch_npu": ("torch-npu",),
+    "vllm": ("vllm",),
+    "vllm-ascend": ("vllm-ascend",),
+    "mindspeed": ("mindspeed",),
+    "triton-ascend": ("triton-ascend",),
+    "mindspore-lite": ("mindspore-lite",),
+    "vllm-mindspore": ("vllm-mindspore",),
+}
+_OPTIONS = (
+    ("cann", "CANN's release, such as 8.1.RC1."), ("mindspore", "MindSpore."), ("torch-npu", "torch_npu, such as 2.5.1.post1."), ("torch", "PyTorch."),
+    ("driver", "The driver (Ascend HDK), such as 25.0.RC1."), ("firmware", "The firmware: 7.x.y.z.n, or the HDK's number."), ("vllm-ascend", "vllm-ascend."),
+    ("vllm", "vLLM."), ("mindie", "MindIE."), ("mindspeed", "MindSpeed."), ("kernels", "The operator package (kernels, ops)."), ("nnal", "NNAL (ATB)."),
+    ("python", "Python, such as 3.10."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Here:
+    """What is installed on this machine."""
+
+    versions: Mapping[str, Version]
+    files: tuple[VersionFile, ...]
+    is_host: bool  # a driver or a CANN is here
+
+
+def _version_options(function: Any) -> Any:
+    for name, about in reversed(_OPTIONS):
+        function = click.option(f"--{name}", name.replace("-", "_"), metavar="V", help=about)(function)
+    return function
+
+
+@click.command()
+@_version_options
+@click.option(
+    "--soc", default="", metavar="NAME", shell_complete=complete_soc, help="The chip, for the packages' names: Ascend910B3, 310P3, A3."
+)
+@click.option(
+    "--arch", type=click.Choice(["aarch64", "x86_64"]), help="The host's architecture, for the packages' names; without it, this machine's."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@lang_option
+def command(soc: str, arch: str | None, as_json: bool, lang: str | None, **asked: str | None) -> None:
+    """Say whether versions fit, and propose a set that does: of the versions given, or of what is installed here."""
+    if soc and not chip_family(soc):
+        raise ToolError(
+            f"compat: --soc must be an Ascend chip, got {soc!r}",
+            hint="such as Ascend910B3, Ascend910_9391 (A3), 310P3, 310B4, 910A",
+            code="compat-soc",
+        )
+    fixed: dict[str, Version] = {}
+    for name, text in asked.items():
+        if text:
+            option = name.replace("_", "-")
+            with during(f"reading --{option}"):
+                fixed[name if name == "torch_npu" else option] = parse_version(text)
+    here = installed_here()
+    beside = {} if fixed and not here.is_host else here.versions
+    shown = {**beside, **fixed}
+    if not fixed and not any(c != "python" for c in shown):
+        raise ToolError(
+            "compat: a driver, CANN or a framework must be installed here, or be named, got nothing",
+            hint="name what you have or want: jumar compat --cann 8.1.RC1 --torch-npu 2.5.1",
+            code="compat-nothing",
+        )
+    host = arch or {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    found = matching_set(fixed, beside, soc=soc, arch=host)
+    others = alternatives(found, fixed, beside, soc, host)
+    files = () if fixed else here.files
+    answer = Answer(shown, tuple(fixed), pairings(shown, files), found, others, files, soc)
+    if as_json:
+        click.echo(json.dumps(document(answer), indent=1, ensure_ascii=False))
+    else:
+        show(answer, language(lang))
+    if answer.exit_code:
+        sys.exit(answer.exit_code)
+
+
+def installed_here(root: Path = Path("/")) -> Here:
+    """The versions that this machine's files and pip's metadata state."""
+    cann = find_cann(root)
+    files = read_version_files(root, cann.home)
+    versions = versions_of_files(files)
+    for component, text in (("cann", cann.version), ("driver", cann.driver)):
+        if component not in versions and (version := read_version(text)):
+            versions[component] = version
+    is_host = bool({"cann", "driver"} & set(versions))
+    for component, names in _WHEELS.items():
+        for name in names:
+            try:
+                version = read_version(metadata.version(name))
+            except metadata.PackageNotFoundError:
+                continue
+            if version is not None:
+                versions.setdefault(component, version)
+    versions["python"] = parse_version(platform.python_version().rstrip("+"))
+    return Here(versions, files, is_host)
+
+
+def document(answer: Answer) -> dict[str, Any]:
+    """The answer for programs."""
+    first = first_cann_of_chip(answer.soc) if answer.soc else None
+    return {
+        "versions": {c: str(v) for c, v in answer.versions.items()},
+        "asked": sorted(answer.asked),
+        "pairs": [_pair_document(p) for p in answer.pairs],
+        **_set_document(answer.found),
+        "contradiction": asdict(answer.found.contradiction) if answer.found.contradiction else None,
+        "alternatives": [{"changes": component, **_set_document(one)} for component, one in answer.others],
+        "unknown": list(answer.found.unknown),
+        "chip": {"name": answer.soc, "first_cann": str(first[0]), "source": first[1]} if first else None,
+        "files": [{"path": f.path, "complaints": [str(c) for c in f.complaints]} for f in answer.files if f.complaints],
+        "exit_code": answer.exit_code,
+    }
+
+
+def _set_document(found: MatchingSet) -> dict[str, Any]:
+    return {
+        "set": {c: str(v) for c, v in found.versions.items()},
+        "set_pairs": [_pair_document(p) for p in found.pairings],
+        "steps": [asdict(step) for step in found.steps],
+    }
+
+
+def _pair_document(pair: Pairing) -> dict[str, Any]:
+    return {
+        "a": pair.a,
+        "a_version": str(pair.a_version),
+        "b": pair.b,
+        "b_version": str(pair.b_version),
+        "verdict": pair.verdict,
+        "wants": pair.wants,
+        "wanted": list(pair.wanted),
+        "nearest": pair.nearest,
+        "note": pair.note,
+        "source": pair.source,
+    }
+
+
+def alternatives(
+    clash: MatchingSet, fixed: Mapping[str, Version], beside: Mapping[str, Version], soc: str, arch: str
+) -> tuple[tuple[str, MatchingSet], ...]:
+    """For each of the two that exclude each other: the set if that one may change, with the steps from what was named."""
+    if clash.contradiction is None:
+        return ()
+    found = []
+    for part in (clash.contradiction.other, clash.contradiction.one):
+        component = part.partition(" ")[0]
+        if component in fixed:
+            rest = {c: v for c, v in fixed.items() if c != component}
+            found.append((component, matching_set(rest, {**beside, **fixed}, soc=soc, arch=arch)))
+    return tuple((component, one) for component, one in found if one.versions)
