@@ -25,9 +25,9 @@ ERROR = (
     r"|no such file|not found|not supported|unsupported|undefined|segmentation|core dumped|out of memory|overflow|corrupt\w*)\b"
     r"|(Error|Exception|Warning|Fault)\b|\b(E[A-Z]?\d{4,5}|ERR\d{5})\b|错误|失败|异常|报错|超时|不支持|溢出"
 )
-CODE = (
-    r"\bE[A-Z]\d{4}\b|\bE\d{5}\b|\bERR\d{5}\b|return\[\d+\]|ret:\s*-?\d+"
-    r"|\b(code|ret|retCode|result|errno|errNo|hcclRet|drvRet\w*|drv_ret_code|error)\b.{0,24}?-?(0x)?[0-9a-f]{2,}"
+CODE = (  # lines in which codes_in looks: more than it takes
+    r"\b[EW][A-Z0-9]\d{4}\b|\bERR\d{5}\b|_E(RR|RROR)?_[A-Z]|\B-80\d\d\b|\b0x0?7[01][0-9a-f]{5,6}\b|错误码|返回码|返回值|报错|故障码"
+    r"|(ret|code|errno|err|error|result|status|return|failed|event id|exception id|exception_id)\w*\b.{0,24}?\d"
 )
 QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|\b0 (errors|failed)\b"
 KEPT_CODES = 12
@@ -78,7 +78,9 @@ def _ready(_folder: str) -> Diagnosis:
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     """Rules made ready; raises ToolError where one has a pattern that is none."""
     try:
-        return Diagnosis(rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, *derive.PATTERNS], {ERROR: QUIET}))
+        return Diagnosis(
+            rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, *derive.PATTERNS], {ERROR: QUIET, CODE: QUIET})
+        )
     except re2.error:
         check_patterns(rules)
         raise

@@ -15,7 +15,7 @@ from jumar.tools.diagnose.sources import Source, blocks
 from jumar.tools.diagnose.stamps import rank_of_file, seconds_of, stamp
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
-KEPT = 200  # hits of a pattern that are kept for each source: its first ones
+KEPT = 400  # hits of a pattern that are kept for each source: its first ones
 _BACK = 40  # lines before a hit in which its time is looked for
 _TEXT = 2000  # characters of a line that are kept
 
