@@ -69,6 +69,16 @@ FOUND = [
     ),
     ("mindspore_ascend-1.8.1-cp37-cp37m-linux_aarch64.whl", "mindspore 1.8.1"),
     ("MindSpore r2.3, python=3.9", "mindspore 2.3, python 3.9"),
+    ("-- MindSpore version (source or binary): 2.3.0\n-- Python version (e.g., Python 3.7.5) : 3.9.18", "mindspore 2.3.0, python 3.9.18"),
+    ("pytorch_2.1.0-cann_7.0.1.1-py_3.9-euler_2.10.7-aarch64-snt9b", "torch 2.1.0, cann 7.0.1.1, python 3.9"),
+    ("torch2.1.0+torch_npu2.1.0.post6", "torch 2.1.0, torch_npu 2.1.0.post6"),
+    ("CANN's version is 8.1.RC1", "cann 8.1.RC1"),
+    ("Version=7.7.0.1.238\nversion_dir=8.1.RC1\n", "cann 8.1.RC1"),
+    ("CANN版本：CANN 8.0.RC2", "cann 8.0.RC2"),
+    ("驱动版本号 V23.0.RC2", "driver 23.0.RC2"),
+    ("Successfully installed mindspore-2.6.0 numpy-1.26.4", "mindspore 2.6.0, numpy 1.26.4"),
+    ("$ cat /usr/local/Ascend/driver/version.info\nVersion=24.1.rc3", "driver 24.1.rc3"),
+    ("gcc version 7.3.0 (GCC)", "gcc 7.3.0"),
     ("ldd (GNU libc) 2.28", "glibc 2.28"),
     ("/opt/lib/python3.10/site-packages/numpy/core", "python 3.10"),
 ]
@@ -90,6 +100,10 @@ NOT_FOUND = [
     "torch>=2.1.0",
     "please upgrade the driver to 25.2.0: upgrade to driver 25.2.0",
     "torchdata 0.9.0",
+    "torch-npu~=2.5.0",
+    "torch-npu!=2.5.0",
+    "至少需要 CANN 8.2.RC1",
+    "driver 5.10.0-60",
     "intel-extension-for-pytorch 2.1.0",
 ]
 
@@ -121,7 +135,21 @@ def test_npu_smi_stands_for_its_driver_where_no_driver_is_stated() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1.1", "torch ", "driver/", "torch:", "Version=24.1\n", "software package (", "-py3", "cann-", " ", "a=b\n"]
+    "piece",
+    [
+        "1.1",
+        "torch ",
+        "driver/",
+        "torch:",
+        "Version=24.1\n",
+        "(a)",
+        "torch (e.g. torch ",
+        "software package (",
+        "-py3",
+        "cann-",
+        " ",
+        "a=b\n",
+    ],
 )
 def test_time_grows_with_the_length_alone(piece: str) -> None:
     def seconds(count: int) -> float:

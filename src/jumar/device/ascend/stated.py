@@ -33,7 +33,7 @@ _PACKAGES = tuple(
 _NAMES: tuple[tuple[str, str], ...] = (  # component, spellings; the longer stands before what it starts with
     ("kernels", rf"(?:atlas-a3-)?(?:ascend[-_ ])?cann[-_ ](?:{_SOC}[-_ ])?(?:kernels?|ops)(?:[-_]{_SOC}(?=_))?|opp_kernel(?!_)"),
     ("nnal", r"(?:ascend[-_ ])?(?:cann[-_ ])?nnal(?:/atb)?|ascend-cann-atb|atb"),
-    ("cann", r"(?:ascend[-_ ]?)?cann(?:[-_ ](?:toolkit|nnae|nnrt))?|ascend[-_ ](?:toolkit|nnae|nnrt)"),
+    ("cann", r"(?:ascend[-_ ]?)?cann(?:[-_ ](?:toolkit|nnae|nnrt))?|ascend[-_ ](?:toolkit(?:_install\.info)?|nnae|nnrt)"),
     ("cann-inner", r"software package(?:\s?\([^()\n]{1,60}\))?"),
     (
         "driver",
@@ -60,7 +60,7 @@ _NAMES: tuple[tuple[str, str], ...] = (  # component, spellings; the longer stan
     ("mindformers", r"mind(?:spore[-_ ]trans)?formers"),
     ("mindspeed", r"mindspeed(?:[-_ ](?:llm|mm|rl|core))?"),
     ("mindie", r"(?:ascend[-_ ])?mindie(?:[-_ ](?:llm|service|server|motor|rt|torch|sd))?"),
-    ("python", r"python(?:3(?![.\d]))?|py(?=3\.\d)"),
+    ("python", r"python(?:3(?![.\d]))?|py[-_]?(?=3\.\d)"),
     ("triton-ascend", r"triton[-_ ]ascend"),
     ("onnxruntime-cann", r"onnxruntime[-_]cann"),
     ("glibc", r"glibc(?!_)|libc6|gnu libc\)"),
@@ -76,7 +76,8 @@ _MAJORS: Mapping[str, tuple[int, int]] = {  # what a component's first number ca
 _CHARS = r"[ \t:=_\-/|(（)）：@\"'`\[\]*【】「」]{0,50}"
 _WORDS = (
     r"(?:versions?(?![a-z])|ver\.?(?![a-z])|release[sd]?|running|upgrade|installed|is|are|the|in use|used|info|build|adapter|package"
-    r"|api server|community|commercial|edition|toolkit|__version__|</?t[dh]>|版本号?|社区版|商[用业]版|软件包|当前|使用的?|为|是|的|r(?=\d))"
+    r"|api server|community|commercial|edition|toolkit|__version__|</?t[dh]>|'s|and kernels?|\([^()\n]{1,40}\)"
+    r"|版本号?|社区版|商[用业]版|软件包|当前|使用的?|为|是|的|r(?=\d))"
 )
 _NEXT_LINE = r"\s{0,20}\n\s{0,8}[\"']?(?:package_)?version[\"']?\s{0,8}[:=]\s{0,8}[\"']?"  # pip show, version files
 _JSON = r"[\"'],\s{0,20}[\"']version[\"']\s{0,4}:\s{0,4}[\"']"
@@ -86,7 +87,7 @@ _AFTER_TEXT = rf"(?:{_REPL}|{_NEXT_LINE}|{_JSON}|(?:{_CHARS}{_WORDS}){{0,4}}{_CH
 _NUMBER = rf"{VERSION}{_TRIAL}"
 _END = r"(?![a-z0-9])(?!\s{0,2}(?:[kmgt]i?b?|ms|us|s|%|°|w|hz|[kmg]hz|seconds?|x)(?![a-z0-9]))"
 _WHOLE = r"(?:(?![a-z])|(?<=\)))"  # the name ends here
-_NAME = r"(?<![a-z0-9_.\-])(?:" + "|".join(f"(?P<n{i}>{pattern})" for i, (_, pattern) in enumerate(_NAMES)) + f"){_WHOLE}"
+_NAME = r"(?:(?<![a-z0-9_.\-])|(?<=\d[-_]))(?:" + "|".join(f"(?P<n{i}>{pattern})" for i, (_, pattern) in enumerate(_NAMES)) + f"){_WHOLE}"
 _SECOND = "(?:" + "|".join(f"(?P<m{i}>{pattern})" for i, (_, pattern) in enumerate(_NAMES)) + f"){_WHOLE}"
 
 _FIND_NAME = re.compile(_NAME, re.IGNORECASE)
@@ -98,6 +99,8 @@ _BARE_FILE = re.compile(
     rf"^version=(?P<v>{_NUMBER})\n(?:[\w.]{{1,40}}=.{{0,300}}\n){{0,12}}?(?P<k>ascendhal_version|compatible_version_fw|compatible_version_drv)=",
     re.IGNORECASE | re.MULTILINE,
 )
+_DIR = re.compile(rf"\bversion_dir\s?=\s?(?P<v>{_NUMBER})", re.IGNORECASE)
+_EXAMPLE = re.compile(r"(?:e\.g\.?,?|for example,?|such as|例如|比如|如)\s?\Z", re.IGNORECASE)
 _TAG = re.compile(r"(?<=[\d\w]-)py3\.?(?P<v>\d{1,2})(?=[-\s\"'`)]|\Z)", re.IGNORECASE)  # of an image: -py3.10, -py311
 _BARE_CANN = re.compile(r"(?<![\w.\-/:\[])[89]\.\d\.RC\d(?:\.(?:alpha|beta)\d{1,4}|\.B\d{2,4})?(?![\w\-])")
 _DEMANDED = re.compile(
@@ -165,6 +168,8 @@ def _stated(text: str) -> Iterator[Stated]:
                 yield from _one("cann-inner", line, "w", line.start("w"), text)
     for block in _BARE_FILE.finditer(text):
         yield from _one("firmware" if block["k"].lower().endswith("drv") else "driver", block, "v", block.start(), text)
+    for line in _DIR.finditer(text):
+        yield from _one("cann", line, "v", line.start("v"), text)
     for tag in _TAG.finditer(text):
         yield Stated("python", parse_version(f"3.{tag['v']}"), tag.start())
     for bare in _BARE_CANN.finditer(text):
@@ -193,6 +198,8 @@ def _one(component: str, found: re.Match[str], group: str, start: int, text: str
         return
     before = text[max(0, start - 60) : start]
     if component == "driver" and _OTHERS.search(before.rpartition("\n")[2]):
+        return
+    if _EXAMPLE.search(before):
         return
     end = found.end(group) if group else found.end()
     demanded = bool(_DEMANDED.search(before.rpartition("\n")[2]) or _OR_LATER.match(text, end))

@@ -24,7 +24,10 @@ _PLACES = r"\d{1,14}(?:\.\d{1,6}){0,3}"
 # `.B150` is a build and `.T2.0` a test; a letter that is attached is PEP 440's alpha or beta; `-a3` is neither, but the chip in an image's tag
 _STAGE = rf"(?:[.\-_]?(?:rc|alpha|beta|dev|post)\.?(?:{_PLACES})?|[ab]\d{{1,3}}|[.\-]b\d{{2,4}}|\.t{_PLACES})"
 # the text of a version, without anchors, for searches; every repetition is bounded and none can match in two ways
-VERSION = rf"v?\d{{1,4}}(?:\.\d{{1,8}}){{0,5}}(?:{_STAGE}){{0,4}}(?:\+[a-z0-9]{{1,40}}(?:[._](?!dist|whl|egg|run)[a-z0-9]{{1,20}}){{0,4}})?"
+_LOCAL = (
+    r"\+(?!py|torch|mind|cann|vllm|driver)[a-z0-9]{1,40}(?:[._](?!dist|whl|egg|run)[a-z0-9]{1,20}){0,4}"  # +cpu; not torch2.1+torch_npu
+)
+VERSION = rf"v?\d{{1,4}}(?:\.\d{{1,8}}){{0,5}}(?:{_STAGE}){{0,4}}(?:{_LOCAL})?"
 BRANCH = r"V\d{3}R\d{3}C\d{2}(?:SPC\d{3}|CP\d{4})?(?:B\d{3})?"
 
 _WHOLE = re.compile(rf"{VERSION}\Z", re.IGNORECASE)
