@@ -78,6 +78,12 @@ def read(path: Path) -> Shelf:
             _zip(path, shelf)
         elif _is_tar(path):
             _tar(path, shelf)
+        elif status.st_size > MOST_OF_ONE:
+            raise ToolError(
+                f"{path.name}: a single text must have at most {MOST_OF_ONE >> 20} MB, got {status.st_size >> 20}",
+                hint=f"it is a log: jumar diagnose {path.name}",
+                code="doctor-from",
+            )
         else:
             _file(path, path.name, shelf)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:

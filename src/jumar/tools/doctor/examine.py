@@ -18,6 +18,7 @@ from jumar.tools.doctor.view import View, view
 from jumar.tools.knowledge import Evidence, Fact, Moment
 from jumar.tools.verdict import Component, Level, Verdict
 
+NOTES = 4  # that are shown
 _FAULTS = {  # component -> rules that speak of it
     "NPU": "card-* device-* npu-smi-* container-nodes-* visible-device-* first-generation-*",
     "driver": "driver-* container-driver-* npu-smi-driver-broken",
@@ -57,12 +58,17 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
     verdict = replace(
         verdict,
         sources=tuple(dict.fromkeys((*machine.files, *(o.command for o in machine.outputs), *verdict.sources))),
-        notes=(*verdict.notes, *machine.notes),
+        notes=(*verdict.notes, *_few(machine.notes)),
         machine=_title(seen, lang),
         components=tuple(_components(seen, bad)),
         levels=tuple(Level(t.name, t.state, {"en": t.en, "zh": t.zh}) for t in three) if seen.ascend else (),
     )
     return Examination(verdict, three, found, seen)
+
+
+def _few(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """The first notes, and how many more there are: a verdict fits a screen."""
+    return notes if len(notes) <= NOTES else (*notes[:NOTES], f"... {len(notes) - NOTES} more")
 
 
 def _quoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:

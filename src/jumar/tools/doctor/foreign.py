@@ -35,6 +35,7 @@ class _Pieces:
     packages: dict[str, Seen] = field(default_factory=dict)
     identity: Identity = UNKNOWN
     logs: list[Text] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def list(self, found: dict[str, Listing]) -> None:
         for folder, listing in found.items():
@@ -61,7 +62,7 @@ def foreign(path: Path) -> Machine:
         pieces.identity,
         tuple(pieces.logs),
         whole=whole,
-        notes=tuple(shelf.notes),
+        notes=(*shelf.notes, *pieces.notes),
     )
     if machine.empty:
         raise ToolError(
@@ -91,7 +92,32 @@ def _file(name: str, text: str, pieces: _Pieces) -> None:
         pieces.logs.append(Text(name, text))
         return
     for part in tables(found[0]):
-        _section(name, part, pieces)
+        if kind_of(name, text) == "collect-env" and not part.command:
+            _collected(Text(name, part.text, part.first_line), pieces)
+        else:
+            _section(name, part, pieces)
+
+
+def _collected(text: Text, pieces: _Pieces) -> None:
+    """A report of collect_env: packages, variables, the system, and the toolkit's install.info among them."""
+    pieces.packages.update(
+        {k: v for k, v in readings.packages(text).items() if v.evidence.text.startswith("[") and k not in pieces.packages}
+    )
+    named = {k: v for k, v in readings.environment(text).items() if k.isupper()}
+    pieces.environment.update(named)
+    keys = text.keys()
+    if "innerversion" in keys and "version" in keys:
+        _of_cann("toolkit", text, pieces)
+    system, library, python = keys.get("OS"), keys.get("Libc version"), keys.get("Python version")
+    if system:
+        pieces.identity = replace(pieces.identity, os=system)
+    if library:
+        pieces.identity = replace(pieces.identity, glibc=Seen(library.value.removeprefix("glibc-"), library.evidence))
+    if python:
+        pieces.identity = replace(pieces.identity, python=Seen(python.value.split()[0], python.evidence))
+    for component, package in (("vLLM Version", "vllm"), ("vLLM Ascend Version", "vllm-ascend"), ("PyTorch version", "torch")):
+        if component in keys and keys[component].value[:1].isdigit():
+            pieces.packages.setdefault(package, Seen(keys[component].value.split()[0], keys[component].evidence))
 
 
 def _section(name: str, section: Section, pieces: _Pieces) -> None:
@@ -136,6 +162,8 @@ def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
             pieces.files.setdefault(f"/{text.source}", text)
         case "log":
             pieces.logs.append(text)
+        case "other":
+            pieces.notes.append(f"{text.source}: not known, left out")
         case _:
             pieces.outputs.append(Output(command or _LIKELY.get(kind, kind), text, section.code))
             pieces.identity = _identity(kind, text, command, pieces.identity)
@@ -164,7 +192,7 @@ def _of_cann(kind: str, text: Text, pieces: _Pieces) -> None:
         )
         pieces.files.setdefault(f"{home}/ascend_toolkit_install.info", text)
     elif kind == "version.cfg":
-        named = re.search(r"\[[^:\]]*:([^\]]+)\]", text.text)
+        named = re.search(r"\[[^:\[\]\n]{1,60}:([^\[\]\n]{1,60})\]", text.text)
         pieces.files.setdefault(f"/usr/local/Ascend/ascend-toolkit/{named[1] if named else 'latest'}/version.cfg", text)
     elif kind == "nnal":
         pieces.files.setdefault("/usr/local/Ascend/nnal/atb/latest/version.info", text)
@@ -213,7 +241,7 @@ def _identity(kind: str, text: Text, command: str, known: Identity) -> Identity:
         case "ldd" if found := re.search(r"^ldd \(.*\) (\d+\.\d+)", text.text, re.MULTILINE):
             return replace(known, glibc=Seen(found[1], where))
         case "glibcxx":
-            numbers = [tuple(map(int, n.split("."))) for n in re.findall(r"^GLIBCXX_(\d+(?:\.\d+)+)$", text.text, re.MULTILINE)]
+            numbers = [tuple(map(int, n.split("."))) for n in re.findall(r"^GLIBCXX_(\d{1,3}(?:\.\d{1,3}){1,2})$", text.text, re.MULTILINE)]
             newest = ".".join(map(str, max(numbers)))
             return replace(known, glibcxx=Seen(newest, text.find(rf"^GLIBCXX_{re.escape(newest)}$") or where))
         case "python" if found := re.search(r"^Python (\d+\.\d+\.\d+\S*)", text.text, re.MULTILINE):

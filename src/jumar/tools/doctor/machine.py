@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from jumar.tools.knowledge.facts import Evidence
 
 WIDEST = 300  # characters of a line that is quoted
+LONGEST = 2000  # characters of a line that patterns look at
 NOWHERE = Evidence("", 0, "")
 
 
@@ -34,12 +35,13 @@ class Text:
 
     def find(self, pattern: str) -> Evidence | None:
         """The first line that the pattern finds."""
-        found = re.search(pattern, self.text, re.MULTILINE | re.IGNORECASE)
-        return self.at(found.start()) if found else None
+        look = re.compile(pattern, re.IGNORECASE)
+        return next((place for line, place in self.lines() if look.search(line)), None)
 
-    def lines(self) -> Iterator[tuple[str, Evidence]]:
+    def lines(self, most: int = LONGEST) -> Iterator[tuple[str, Evidence]]:
+        """Each line with its place; of a line at most so many characters, so that no pattern takes long on a file that is one line."""
         for number, line in enumerate(self.text.split("\n"), self.first_line):
-            yield line, Evidence(self.source, number, line.strip()[:WIDEST])
+            yield line[:most], Evidence(self.source, number, line[: 2 * WIDEST].strip()[:WIDEST])
 
     def keys(self) -> dict[str, Seen]:
         """`name=value` and `name : value` lines, the first of each name; quotes are taken off.
@@ -49,9 +51,9 @@ class Text:
         """
         found: dict[str, Seen] = {}
         for line, place in self.lines():
-            pair = re.match(r"\s*([A-Za-z_][\w .()%/-]*?)\s*[=:]\s*(.*?)\s*$", line)
+            pair = re.match(r"\s{0,80}([A-Za-z_][\w .()%/-]{0,80}?) {0,80}[=:](.*)$", line)
             if pair:
-                found.setdefault(pair[1], Seen(pair[2].strip("\"'"), place))
+                found.setdefault(pair[1].strip(), Seen(pair[2].strip().strip("\"'"), place))
         return found
 
 

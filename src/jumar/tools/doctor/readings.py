@@ -80,11 +80,12 @@ def environment(text: Text) -> dict[str, Seen]:
     '1'
     """
     found: dict[str, Seen] = {}
-    for line, place in text.lines():
-        pair = re.match(r"^\s*(?:export\s+|declare\s+-\w+\s+)?([A-Za-z_]\w*)=(.*?)\s*$", line)
+    for line, place in text.lines(32_768):
+        pair = re.match(r"^\s{0,8}(?:export\s{1,4}|declare\s{1,4}-\w{1,4}\s{1,4})?([A-Za-z_]\w{0,120})=(.*)$", line)
         if pair:
-            value = re.sub(r"^(['\"])(.*)\1$", r"\2", pair[2])
-            found[pair[1]] = Seen(value, place)
+            value = pair[2].strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            found[pair[1]] = Seen(value[1:-1] if quoted else value, place)
     return found
 
 
@@ -115,7 +116,9 @@ def rooms(text: Text) -> list[tuple[str, int, int, Evidence]]:
     """Rows of `df`: mount point, bytes in all, bytes that are free."""
     found = []
     for line, place in text.lines():
-        row = re.match(r"^\S+\s+([\d.]+[KMGTP]?i?)\s+([\d.]+[KMGTP]?i?)\s+(-?[\d.]+[KMGTP]?i?)\s+(\d+)%\s+(/\S*)$", line.strip())
+        row = re.match(
+            r"^\S+\s+(\d+(?:\.\d+)?[KMGTP]?i?)\s+(\d+(?:\.\d+)?[KMGTP]?i?)\s+(-?\d+(?:\.\d+)?[KMGTP]?i?)\s+(\d+)%\s+(/\S*)$", line.strip()
+        )
         if row:
             found.append((row[5], nbytes(row[1]), nbytes(row[3]), place))
     return found
@@ -127,7 +130,7 @@ def nbytes(text: str) -> int:
     >>> nbytes("64M"), nbytes("2")
     (67108864, 2048)
     """
-    number = re.match(r"(-?[\d.]+)([KMGTP]?)", text)
+    number = re.match(r"(-?\d{1,18}(?:\.\d{1,6})?)([KMGTP]?)", text)
     return int(float(number[1]) * 1024 ** ("KMGTP".index(number[2]) + 1 if number[2] else 1)) if number else 0
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 
+COLLECTED = r"^Versions of relevant libraries:|^\[pip3\] |^Collecting environment information"  # collect_env of PyTorch, vLLM, vllm-ascend
 _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the first that is found decides
-    ("npu-smi", r"npu-smi\s+\S+\s+Version:|^\s*NPU ID\s+: \d|dcmi (?:module|model) initializ\w+ failed|npu-smi: command not found"),
+    ("collect-env", COLLECTED),
+    ("npu-smi", r"npu-smi\s+\S+\s+Version:|^\s*NPU ID\s+: \d|^\s*Health(?: Status)?\s+: \S|Process id\s+\| Process name"),
+    ("npu-smi", r"dcmi (?:module|model) initializ\w+ failed|npu-smi: command not found|^Fault Event Count\s+:"),
     ("file:/etc/ascend_install.info", r"^(?:Driver|Firmware)_Install_(?:Path_Param|Type)="),
     ("file:/usr/local/Ascend/firmware/version.info", r"^(?:compatible_version_drv|firmware_version)\s*="),
     ("file:/usr/local/Ascend/driver/version.info", r"^(?:ascendhal_version|compatible_version_fw)\s*="),
-    ("toolkit", r"^package_name\s*=\s*Ascend-cann|^innerversion\s*=.*\n(?:.*\n)*?path\s*=/"),
+    ("toolkit", r"^package_name\s*=\s*Ascend-cann|^path=/\S*(?:Ascend|cann)"),
     ("version.cfg", r"^\w+_(?:running|installed|upgrade)_version\s*=\s*\["),
     ("component", r"^version_dir\s*=|^required_package_\w+\s*="),
     ("nnal", r"Ascend-cann-atb"),
@@ -79,11 +82,30 @@ _COMMANDS = {  # first words of a command -> kind; where the words do not decide
     "python -V": "python",
     "python3 -V": "python",
 }
+NO_LOG = (
+    ".py",
+    ".sh",
+    ".json",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".ini",
+    ".cfg",
+    ".c",
+    ".cpp",
+    ".h",
+    ".info",
+    ".conf",
+    ".csv",
+    ".html",
+    ".xml",
+    ".svg",
+)
 _LOGS = re.compile(r"\.(?:log|out|err|stderr|stdout)(?:\.\d+)?$|plog|Traceback \(most recent call last\)|\[(?:ERROR|WARNING|INFO)\]")
 
 
 def kind_of(name: str, text: str, command: str = "") -> str:
-    """What the text is: a kind of the tables above, `file:PATH` for a file whose place is known, `env`, or `log`.
+    """What the text is: a kind of the tables above, `file:PATH` for a file whose place is known, `env`, `log`, or `other`.
 
     >>> kind_of("x.txt", "ascendhal_version=7.35.23")
     'file:/usr/local/Ascend/driver/version.info'
@@ -93,7 +115,7 @@ def kind_of(name: str, text: str, command: str = "") -> str:
         kind = _COMMANDS.get(" ".join(words[:2])) or _COMMANDS.get(" ".join(words[:3])) or _COMMANDS.get(words[0].rsplit("/", 1)[-1])
         if kind:
             return kind
-    head = text[:200_000]
+    head = "\n".join(line[:500] for line in text[:200_000].split("\n"))
     if _is_log(name, head):
         return "log"
     if _is_environment(head):
@@ -105,7 +127,7 @@ def kind_of(name: str, text: str, command: str = "") -> str:
         return found
     if re.search(r"pip|packages|requirements|conda", name.lower()) and re.search(r"^[\w.-]+(?:==|\s+)\d", head, re.MULTILINE):
         return "pip"
-    return "log"
+    return "other" if name.lower().endswith(NO_LOG) else "log"
 
 
 def _is_environment(text: str) -> bool:

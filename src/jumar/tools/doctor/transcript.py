@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_USER = r"[\w.-]{1,64}@[\w.-]{1,64}"
 _PROMPT = re.compile(
-    r"^\s*(?:\([\w.+-]+\)\s*)?"  # (conda environment)
-    r"(?:(?P<sure>\$|[\w.-]+@[\w.-]+(?::|\s)?[^\s$#>]*\s?[$#]|\[[\w.-]+@[\w.-]+ [^\]\n]+\]\s?[$#])|(?P<perhaps>[#>%]|\+))\s*"
+    r"^\s{0,8}(?:\([\w.+-]{1,64}\)\s{0,4})?"  # (conda environment)
+    rf"(?:(?P<sure>\$|{_USER}(?::|\s)?[^\s$#>]{{0,200}}\s?[$#]|\[{_USER} [^\]\n]{{1,200}}\]\s?[$#])|(?P<perhaps>[#>%]|\+))\s{{0,8}}"
     r"(?P<command>(?:sudo\s+)?(?P<word>[\w./-]+)(?:\s.*|$))"
 )
 _WORDS = """npu-smi hccn_tool ls ll cat env printenv export set pip pip3 python python3 conda lsmod dmesg uname docker nerdctl crictl kubectl ldd df
 free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount rpm dpkg lscpu hostname date sysctl getconf gcc"""
+LONGEST = 2000  # a longer line is no prompt
+LARGEST = 4 << 20  # characters: a longer text is a log, nobody pastes that much
 KNOWN = frozenset(_WORDS.split())
-_EXIT = re.compile(r"^\[exit (-?\d+)\]$")
+_EXIT = re.compile(r"^\[exit (-?\d{1,6})\]$")
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ def sections(text: str) -> tuple[Section, ...]:
     >>> [(s.command, s.text) for s in sections("$ uname -r\\n5.10.0\\n[exit 0]\\n[root@n1 ~]# id\\nuid=0(root)")]
     [('uname -r', '5.10.0'), ('id', 'uid=0(root)')]
     """
+    if len(text) > LARGEST:
+        return (Section("", text, 1),)
     found: list[Section] = []
     command, start, kept = "", 1, list[str]()
     code: int | None = None
@@ -59,7 +64,7 @@ def sections(text: str) -> tuple[Section, ...]:
 
 
 def _command(line: str) -> str:
-    prompt = _PROMPT.match(line) if len(line) < 2000 else None
+    prompt = _PROMPT.match(line) if len(line) < LONGEST else None
     if not prompt:
         return ""
     command = prompt["command"].removeprefix("sudo ").strip()

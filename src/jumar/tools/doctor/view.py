@@ -112,7 +112,7 @@ class View:
     def devices(self) -> tuple[int, ...]:
         """Numbers of the device nodes that are there."""
         listing = self.machine.listings.get("/dev")
-        return tuple(sorted(int(n[7:]) for n in listing.names() if re.fullmatch(r"davinci\d+", n))) if listing else ()
+        return tuple(sorted(int(n[7:]) for n in listing.names() if re.fullmatch(r"davinci\d{1,4}", n))) if listing else ()
 
     @property
     def ascend(self) -> bool:

@@ -138,7 +138,7 @@ def visible_devices(v: View) -> list[Fact]:
     if not count:
         return []
     for name, seen in v.variables("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_DEVICE_ID", "DEVICE_ID"):
-        asked = [int(n) for n in re.findall(r"\d+", re.sub(r"\s", "", seen.value))] if re.fullmatch(r"[\d,\s-]+", seen.value) else []
+        asked = [int(n) for n in re.findall(r"\d{1,4}", re.sub(r"\s", "", seen.value))] if re.fullmatch(r"[\d,\s-]+", seen.value) else []
         known = set(range(count)) | (set(v.devices) if name != "ASCEND_RT_VISIBLE_DEVICES" else set())
         beyond = [n for n in asked if n not in known]
         if beyond:

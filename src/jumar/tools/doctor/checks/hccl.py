@@ -60,7 +60,6 @@ def addresses(v: View) -> list[Fact]:
     if conf is None:
         return []
     owners: dict[str, tuple[str, Evidence]] = {}
-    mine: dict[str, str] = {}
     for name, seen in conf.keys().items():
         number = re.fullmatch(r"address_(\d+)", name)
         if number and seen.value:
@@ -68,14 +67,11 @@ def addresses(v: View) -> list[Fact]:
                 places = [owners[seen.value][1], seen.evidence]
                 return [fact("card-address-twice", places, address=seen.value, first=owners[seen.value][0], second=number[1])]
             owners[seen.value] = (number[1], seen.evidence)
-            mine[number[1]] = seen.value
     for _, text in rank_tables(v):
-        devices = re.findall(r'"device_id"\s*:\s*"?(\d+)"?[^{}]*?"device_ip"\s*:\s*"([\d.]+)"', text.text)
-        if devices and mine and not {ip for _, ip in devices} & set(owners):
-            place = text.find(r'"device_ip"')
-            return [
-                fact("rank-table-of-other-machine", [place, next(iter(owners.values()))[1]], table=devices[0][1], here=next(iter(owners)))
-            ]
+        listed = [d.device_ip for server in parse_rank_table(text.text).servers for d in server.devices if d.device_ip]
+        if listed and owners and not set(listed) & set(owners):
+            mine = next(iter(owners.values()))[1]
+            return [fact("rank-table-of-other-machine", [text.find(r'"device_ip"'), mine], table=listed[0], here=next(iter(owners)))]
     return []
 
 
@@ -142,7 +138,11 @@ def ports(v: View) -> list[Fact]:
     env = v.machine.environment
     if not any(n.startswith(("HCCL_", "RANK_", "MASTER_", "MS_WORKER")) for n in env):
         return []
-    base = int(env["HCCL_IF_BASE_PORT"].value) if "HCCL_IF_BASE_PORT" in env and env["HCCL_IF_BASE_PORT"].value.isdigit() else BASE_PORT
+    base = (
+        int(env["HCCL_IF_BASE_PORT"].value)
+        if "HCCL_IF_BASE_PORT" in env and re.fullmatch(r"[0-9]{1,5}", env["HCCL_IF_BASE_PORT"].value)
+        else BASE_PORT
+    )
     for number, place in _listening(v):
         if base <= number < base + PORTS:
             return [fact("hccl-port-taken", [place], port=number, base=base, last=base + PORTS - 1)]
@@ -174,7 +174,7 @@ def values(v: View) -> list[Fact]:
                 return [fact("hccl-value-invalid", [seen.evidence], variable=name, value=seen.value, wanted="true, false or strict")]
             continue
         least, most, unit = bounds
-        number = int(seen.value) if re.fullmatch(r"-?\d+", seen.value) else None
+        number = int(seen.value) if re.fullmatch(r"-?[0-9]{1,12}", seen.value) else None
         if number is None or not least <= number <= most:
             return [fact("hccl-value-invalid", [seen.evidence], variable=name, value=seen.value, wanted=f"{least} to {most} ({unit})")]
     return []
