@@ -69,7 +69,7 @@ def cann(
     """A toolkit with its kernels, below /usr/local/Ascend/ascend-toolkit/<release>."""
     home, short = f"{TOOLKIT}/{release}", ".".join(inner.split(".")[:2])
     swap = (("7.7.0.1.238", inner), ("8.1.RC1", release))
-    ranges = (('"7.7"', f'"{short}"'), ("<=7.7", f"<={short}"))
+    ranges = (('"7.7"', f'"{short}"'), (">=7.6, <=7.7", f">={short}, <={short}"))
     own = sample("opp_kernel_version.info_8.1.RC1", *swap, ranges[1])
     if kernels_inner:
         own = own.replace(f"Version={inner}", f"Version={kernels_inner}", 1)

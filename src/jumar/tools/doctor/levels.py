@@ -95,7 +95,8 @@ def _driver(v: View) -> Tried:
     """npu-smi's table was read, with cards in it."""
     npus = [npu for smi in v.smi for npu in smi.read.npus]
     driver = next((smi.read.driver for smi in v.smi if smi.read.driver), "")
-    failures = [failure.text for smi in v.smi for failure in smi.read.failures]
+    failed = sorted((f for smi in v.smi for f in smi.read.failures), key=lambda f: f.code is None)  # what names a code tells more
+    failures = [f.text.strip() for f in failed]
     if npus:
         values = {"cards": str(len(npus)), "driver": driver, "name": npus[0].name}
         en = f"npu-smi lists {len(npus)} chips ({npus[0].name}), driver {driver or 'unknown'}"

@@ -85,7 +85,7 @@ def mixed(v: View) -> list[Fact]:
 def parts_differ(v: View) -> list[Fact]:
     """Within one CANN: what a package requires of another, and the version that is there."""
     found = []
-    for release in v.releases:
+    for release in (v.used,) if v.used else v.releases:
         for part, keys in release.parts.items():
             for other, theirs in release.parts.items():
                 wanted, have = keys.get(f"required_package_{other}_version"), theirs.get("Version")
