@@ -36,6 +36,11 @@ _NONE = {
     "zh": "这里没有昇腾 NPU（没有设备节点、npu-smi、驱动和 CANN）：只检查了不需要 NPU 的部分。",
 }
 
+_NOT_TOLD = {
+    "en": "Nothing in these files tells of an Ascend NPU: what can be checked without one was.",
+    "zh": "这些文件中没有昇腾 NPU 的信息：只检查了不需要 NPU 的部分。",
+}
+
 
 @dataclass(frozen=True)
 class Examination:
@@ -79,7 +84,7 @@ def _quoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
 def _title(v: View, lang: str) -> str:
     """One line: is this an Ascend machine, and of what kind."""
     if not v.ascend:
-        return _NONE[lang]
+        return (_NONE if v.machine.whole else _NOT_TOLD)[lang]
     i = v.machine.identity
     parts = [seen.value for seen in (i.os, i.kernel, i.arch) if seen]
     where = {"en": "in a container", "zh": "容器内"}[lang] if v.machine.in_container else {"en": "on a host", "zh": "主机上"}[lang]

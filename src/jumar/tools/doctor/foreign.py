@@ -75,7 +75,7 @@ def foreign(path: Path) -> Machine:
 
 def _file(name: str, text: str, pieces: _Pieces) -> None:
     placed = _ROOTS.search(name)
-    if placed and not re.search(r"\.(?:log|txt)$", name):
+    if placed and ("/ascend_seclog/" in name or not re.search(r"\.(?:log|txt)$", name)):
         path = "/" + placed[1]
         if path.startswith("/dev/"):  # a copied tree of /dev: the names tell
             folder, _, node = path.rpartition("/")

@@ -50,6 +50,7 @@ _LOOK = tuple((kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in _CO
 _COMMANDS = {  # first words of a command -> kind; where the words do not decide, the content does
     "npu-smi": "npu-smi",
     "hccn_tool": "hccn",
+    "needs-glibcxx": "needs",
     "ls": "ls",
     "ll": "ls",
     "env": "env",

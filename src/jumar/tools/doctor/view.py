@@ -117,8 +117,10 @@ class View:
     @property
     def ascend(self) -> bool:
         """Anything that speaks of an NPU or its software."""
-        return bool(self.smi or self.driver or self.releases or self.devices) or any(
-            self.machine.package(name) for name in ("torch-npu", "mindspore-ascend", "vllm-ascend")
+        return (
+            bool(self.smi or self.driver or self.releases or self.devices)
+            or any(self.machine.package(name) for name in ("torch-npu", "mindspore-ascend", "vllm-ascend"))
+            or any(name.startswith("ASCEND_") for name in self.machine.environment)
         )
 
 

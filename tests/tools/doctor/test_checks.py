@@ -1,0 +1,227 @@
+"""Each check finds its fault and is quiet on machines that are well, of every generation and in every usual layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.field.machines import (
+    INSIDE,
+    KERNELS,
+    TOOLKIT,
+    Kind,
+    cann,
+    dev,
+    driver,
+    environment,
+    firmware,
+    host,
+    pip,
+    sample,
+    smi,
+    write_folder,
+)
+
+from jumar.tools.doctor.checks import facts
+from jumar.tools.doctor.examine import examine
+from jumar.tools.doctor.foreign import foreign
+from jumar.tools.knowledge import load_rules
+
+LATEST = "/usr/local/Ascend/ascend-toolkit/latest"
+NNAL = "/usr/local/Ascend/nnal/atb/latest/atb/cxx_abi_0"
+LD = f"{NNAL}/lib:{LATEST}/lib64:{LATEST}/lib64/plugin/opskernel:/usr/local/Ascend/driver/lib64"
+
+
+def kernels(names: str) -> str:
+    rows = "".join(f"drwxr-xr-x 2 root root 4096 Apr 28 20:30 {name}\n" for name in names.split())
+    return f"$ ls -l /{TOOLKIT}/8.1.RC1/{KERNELS}\n{rows}"
+
+
+def driver_of(version: str, branch: str, serves: str, fw: str, range_: str, of: str) -> dict[str, str]:
+    return {
+        "usr/local/Ascend/driver/version.info": driver(version, branch, serves, range_),
+        "usr/local/Ascend/firmware/version.info": firmware(fw, version, of),
+    }
+
+
+D25_2 = driver_of("25.2.0", "C22", "C19,C20,C21,C22", "7.8.0.1.220", "7.0.0,7.8.99", "[24.1,24.1.],[25.0,25.0.],[25.2,25.2.]")
+RUN = (
+    "docker run -itd --name w --net=host --shm-size=16g --device=/dev/davinci0 --device=/dev/davinci_manager \\\n"
+    "  --device=/dev/devmm_svm --device=/dev/hisi_hdc -v /usr/local/dcmi:/usr/local/dcmi \\\n"
+    "  -v /usr/local/Ascend/driver:/usr/local/Ascend/driver -v /usr/local/bin/npu-smi:/usr/local/bin/npu-smi ascendai/cann:8.1.rc1 bash\n"
+)
+WELL: Mapping[str, Mapping[str, str]] = {
+    "latest in every path": {"env.txt": environment("latest", ASCEND_OPP_PATH=f"{LATEST}/opp", LD_LIBRARY_PATH=LD, ATB_HOME_PATH=NNAL)},
+    "910B4, ids from 4": {
+        "npu-smi.txt": sample("03_910B4_25.3.rc1_32G_ids_from_4.txt", ("25.3.rc1", "25.0.rc1.1")),
+        "ls_dev.txt": dev("davinci4", "davinci_manager", "devmm_svm", "hisi_hdc"),
+    },
+    "A3": {
+        **D25_2,
+        "npu-smi.txt": sample("05_A3_25.2.1_two_chips_per_npu.txt", ("25.2.1", "25.2.0")),
+        "kernels_8.1.RC1.txt": kernels("ascend910_93"),
+    },
+    "310P": {
+        **D25_2,
+        "npu-smi.txt": sample("08_310P3_25.2.0_ids_not_contiguous_no_hbm_column.txt"),
+        "kernels_8.1.RC1.txt": kernels("ascend310p"),
+        "pip_list.txt": pip(torch="", torch_npu=""),
+    },
+    "310B board": {
+        **D25_2,
+        "npu-smi.txt": sample("38_310B_RC_board_25.2.0_bus_NA.txt"),
+        "kernels_8.1.RC1.txt": kernels("ascend310b"),
+        "pip_list.txt": pip(torch="", torch_npu="", mindspore="2.6.0"),
+    },
+    "first generation with its own kernels": {
+        **driver_of("24.1.0.3", "C19", "C13,C15,C17,C18,C19", "7.5.0.5.220", "7.0.0,7.6.99", "[24.0,24.0.],[24.1,24.1.]"),
+        "npu-smi.txt": sample("06_910_first_generation_named_910B_24.1.0.3.txt"),
+        "kernels_8.1.RC1.txt": kernels("ascend910"),
+    },
+    "kernels of several chips": {"kernels_8.1.RC1.txt": kernels("ascend310p ascend910 ascend910b ascend910_93")},
+    "old names of A2 kernels": {"kernels_8.1.RC1.txt": kernels("ascend910b1 ascend910b2")},
+    "container that is well mapped": {"proc/1/cgroup": INSIDE, "lsmod.txt": ""},
+    "run line that maps all": {"run.sh": RUN},
+    "run line of another program": {"run.sh": "docker run --rm -it nginx:1.27\n"},
+    "user in the group": {
+        "ls_dev.txt": dev(mode="crw-rw----"),
+        "id.txt": "uid=1001(worker) gid=1001(worker) groups=1001(worker),1000(HwHiAiUser)\n",
+    },
+    "two releases, one used": {
+        **cann("8.0.RC3", "7.5.0.1.129", "C19"),
+        "pip_list.txt": pip(torch="2.4.0", torch_npu="2.4.0.post4"),
+    },
+    "TLS off everywhere": {
+        "hccn.txt": "".join(f"$ hccn_tool -i {i} -tls -g\ndev_id:{i}, tls switch[0](0:disable, 1:enable)\n" for i in range(2))
+    },
+    "links up": {"hccn.txt": "$ hccn_tool -i 0 -link -g\nlink status: UP\n$ hccn_tool -i 0 -net_health -g\nnet health status: Success\n"},
+    "network card by prefix": {
+        "env.txt": environment(HCCL_SOCKET_IFNAME="enp", GLOO_SOCKET_IFNAME="enp1s0", HCCL_CONNECT_TIMEOUT="600"),
+        "ip.txt": "$ ip a\n1: lo: <LOOPBACK,UP> mtu 65536 state UNKNOWN\n2: enp1s0: <BROADCAST,UP> mtu 1500 qdisc mq state UP group default\n",
+    },
+    "disk with room": {
+        "df.txt": "Filesystem Size Used Avail Use% Mounted on\n/dev/sda2 100G 80G 20G 80% /\ntmpfs 64M 64M 0 100% /run/lock\n"
+    },
+    "board says OK": {
+        "board.txt": sample("20_t_board_910_first_generation_23.0.5.txt", ("23.0.5", "25.0.rc1.1")),
+        "npu-smi.txt": smi(),
+    },
+    "CPU build of torch": {"pip_list.txt": pip(torch="2.5.1+cpu", torch_npu="2.5.1.post1"), **cann("8.2.RC1", "7.8.0.1.220")}
+    | dict.fromkeys(cann(), "")
+    | {"env.txt": environment("8.2.RC1")},
+    "MindSpore with its CANN": {"pip_list.txt": pip(torch="", torch_npu="", mindspore="2.6.0")},
+    "driver's own log lines": {
+        "dmesg.txt": "[ 2081.844061] [ascend] [devmm] [devmm_svm_release_private_proc 2270] <kworker/1:1> Device process exited. (hostpid=-1)\n"
+    },
+    "nothing but npu-smi": {name: "" for name in host() if name != "npu-smi.txt"},
+    "nothing but a pip list": {name: "" for name in host() if name != "pip_list.txt"},
+    "nothing but an environment": {name: "" for name in host() if name != "env.txt"},
+}
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_machine_that_is_well_has_no_finding(name: str, tmp_path: Path) -> None:
+    verdict = examine(foreign(write_folder(Kind(name, host(**WELL[name])), tmp_path))).verdict
+    found = [(f.rule.name, dict(f.values)) for f in (*verdict.findings, *verdict.followed)]
+    assert found == []
+    assert verdict.exit_code == 0
+
+
+WHEELS = "$ pip list -v\nPackage Version Location\ntorch 2.5.1 /opt/x\nte 0.4.0 /opt/conda/lib/python3.10/site-packages\n"
+SECOND = '"device_ip": "192.168.1.8",\n          "rank_id": "1"'
+LISTENS = "$ ss -ltn\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 0 128 0.0.0.0:60001 0.0.0.0:*\n"
+HUGE = "MemTotal: 100000000 kB\nMemAvailable: 20000000 kB\nHugePages_Total: 40000\nHugePages_Free: 40000\nHugepagesize: 2048 kB\n"
+FREE = (
+    "$ free -m\n              total        used        free      shared  buff/cache   available\n"
+    "Mem:         257000      255000         900         100        1100         800\n"
+)
+HCCN = "address_0=192.168.1.8\nnetmask_0=255.255.255.0\n"
+FAULTS: Mapping[str, Mapping[str, str]] = {
+    "card-did-not-boot": {"dmesg.txt": "[   60.1] [ascend] [devdrv] [devdrv_load_device 123] Load timeout. (dev_id=3; flag_r=0x0)\n"},
+    "card-heartbeat-lost": {"dmesg.txt": "[ 6000.1] [ascend] [dms] [f 1] The device urgent heartbeat is lost! (device=2)\n"},
+    "driver-package-damaged": {"dmesg.txt": "[   60.1] [ascend] [devdrv] [f 1] Load file check image failed. (dev_id=0)\n"},
+    "card-link-lost": {"dmesg.txt": "[   60.1] [ascend] [devdrv] [f 1] Failed to read link status. (dev_id=0)\n"},
+    "driver-for-other-kernel": {
+        "var/log/ascend_seclog/ascend_install.log": "[ERROR]current kernel primary version(5.10.0-136) is different from the driver(5.10.0-60).\n"
+    },
+    "npu-smi-driver-broken": {"npu-smi.txt": "dcmi module initialize failed. ret is -8001\n"},
+    "npu-smi-fails": {"npu-smi.txt": "dcmi module initialize failed. ret is -8011\n"},
+    "npu-smi-hangs": {"npu-smi.txt": "$ npu-smi info\nnpu-smi info: no answer within 5 s\n"},
+    "driver-firmware-mismatch": {"board.txt": sample("20_t_board_910_first_generation_23.0.5.txt", (": OK", ": NOK"))},
+    "card-unhealthy": {
+        "health.txt": "$ npu-smi info -t health -i 2 -c 0\n  Health Status   : Alarm\n  Error Code  : 80818C00\n  Error Information : x\n"
+    },
+    "card-bit-errors": {"ecc.txt": "$ npu-smi info -i 1 -t ecc\n  NPU ID : 1\n  HBM Double Bit Error Count : 3\n  Chip ID : 0\n"},
+    "card-memory-held": {
+        "npu-smi.txt": sample("07_910_first_generation_busy_hugepages_23.0.txt", ("23.0.rc3", "25.0.rc1.1"), ("23.0.rc2.3", "25.0.rc1.1"))
+    },
+    "container-devices-wrong": {"run.sh": RUN.replace("--name w", "-e ASCEND_VISIBLE_DEVICES=3")},
+    "container-driver-not-mounted": {"run.sh": RUN.replace("-v /usr/local/Ascend/driver:/usr/local/Ascend/driver", "")},
+    "visible-device-absent": {"env.txt": environment(ASCEND_RT_VISIBLE_DEVICES="0,1,2,3")},
+    "cann-home-gone": {
+        "env.txt": environment("7.0.0", LD_LIBRARY_PATH="/usr/local/Ascend/driver/lib64", PYTHONPATH="", PATH="/bin"),
+        "ls_toolkit.txt": f"$ ls -l /{TOOLKIT}\ndrwxr-xr-x 9 root root 4096 Apr 28 20:30 8.1.RC1\n",
+    },
+    "nnal-of-other-version": {"nnal_version.info": "    Ascend-cann-atb : 8.0.RC3\n    Ascend-cann-atb Version : 8.0.RC3.B150\n"},
+    "cann-for-other-arch": {"uname.txt": "Linux node1 5.10.0 #1 SMP x86_64 x86_64 x86_64 GNU/Linux\n"},
+    "torch-missing": {"pip_list.txt": pip(torch="")},
+    "torch-is-cuda-build": {"pip_list.txt": pip(torch="2.5.1+cu121")},
+    "framework-cann-mismatch": {"pip_list.txt": pip(torch="2.8.0", torch_npu="2.8.0.post2")},
+    "python-not-supported": {"python.txt": "Python 3.13.1\n"},
+    "cann-wheels-stale": {"pip_v.txt": WHEELS, "pip_list.txt": ""},
+    "cann-python-packages-missing": {"pip_list.txt": pip(decorator="", scipy="")},
+    "card-address-twice": {"etc/hccn.conf": HCCN + "address_1=192.168.1.8\n"},
+    "card-mtu-differs": {"etc/hccn.conf": HCCN + "mtu_0=1500\nmtu_1=4096\n"},
+    "rank-table-of-other-machine": {
+        "etc/hccn.conf": HCCN,
+        "hccl.json": sample(
+            "bad_duplicate_device_ip.json", (SECOND, '"device_ip": "10.9.9.2",\n          "rank_id": "1"'), ("192.168.1.8", "10.9.9.1")
+        ),
+    },
+    "card-port-down": {"hccn.txt": "$ hccn_tool -i 3 -link -g\nlink status: DOWN\n"},
+    "card-network-unhealthy": {"hccn.txt": "$ hccn_tool -i 3 -net_health -g\nnet health status: Socket fail\n"},
+    "card-optics-bad": {"hccn.txt": "$ hccn_tool -i 0 -optical -g\noptical info:\npresent              : not present\n"},
+    "network-card-down": {
+        "env.txt": environment(GLOO_SOCKET_IFNAME="enp2s0"),
+        "ip.txt": "$ ip a\n2: enp2s0: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN group default\n",
+    },
+    "hccl-port-taken": {"env.txt": environment(RANK_SIZE="8"), "ss.txt": LISTENS},
+    "hccl-value-invalid": {"env.txt": environment(HCCL_CONNECT_TIMEOUT="30")},
+    "shm-small": {"proc/1/cgroup": INSIDE, "df.txt": "Filesystem Size Used Avail Use% Mounted on\nshm 64M 0 64M 0% /dev/shm\n"},
+    "huge-pages-hold-memory": {"proc/meminfo": HUGE},
+    "host-memory-low": {"free.txt": FREE},
+    "open-files-few": {"ulimit.txt": "$ ulimit -a\nopen files                      (-n) 256\n"},
+    "work-folder-relative": {"env.txt": environment(ASCEND_CACHE_PATH="cache")},
+    "debug-switch-left-on": {"env.txt": environment(ASCEND_LAUNCH_BLOCKING="1")},
+    "glibc-too-old": {
+        "ldd.txt": "$ ldd --version\nldd (Ubuntu GLIBC 2.27-3ubuntu1.6) 2.27\n",
+        "pip_list.txt": pip(torch="2.6.0", torch_npu="2.6.0"),
+    },
+    "libstdcxx-too-old": {
+        "strings.txt": "$ strings /usr/lib64/libstdc++.so.6\nGLIBCXX_3.4\nGLIBCXX_3.4.9\nGLIBCXX_3.4.19\n",
+        "needs.txt": "$ needs-glibcxx\n/x/libascendcl.so needs GLIBCXX_3.4.22\n",
+    },
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_with_its_line(name: str, tmp_path: Path) -> None:
+    found = {f.name: f for f in facts(foreign(write_folder(Kind(name, host(**FAULTS[name])), tmp_path)))}
+    assert name in found, sorted(found)
+    assert found[name].evidence and found[name].evidence[0].text, "a fact quotes a line"
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_becomes_the_finding_of_its_rule(name: str, tmp_path: Path) -> None:
+    verdict = examine(foreign(write_folder(Kind(name, host(**FAULTS[name])), tmp_path))).verdict
+    assert f"machine-{name}" in [f.rule.name for f in (*verdict.findings, *verdict.followed)]
+    for lang in ("en", "zh"):
+        for finding in verdict.findings:
+            assert "{" not in finding.what(lang).replace("${", ""), finding.what(lang)
+
+
+def test_every_rule_of_a_machine_asks_for_a_fact_that_a_check_makes() -> None:
+    source = "".join(p.read_text(encoding="utf-8") for p in (Path(__file__).resolve().parents[3] / "src/jumar/tools/doctor").rglob("*.py"))
+    asked = [p.removeprefix("fact:") for rule in load_rules() if rule.file == "machine.toml" for p in rule.match]
+    assert [name for name in asked if f'"{name}"' not in source] == []
