@@ -78,9 +78,9 @@ def _ready(_folder: str) -> Diagnosis:
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     """Rules made ready; raises ToolError where one has a pattern that is none."""
     try:
-        return Diagnosis(
-            rules, Patterns([*(p for rule in rules for p in rule.patterns()), ERROR, CODE, *derive.PATTERNS], {ERROR: QUIET, CODE: QUIET})
-        )
+        own = [p for rule in rules for p in rule.match if p in rule.patterns()]
+        context = [p for rule in rules for p in rule.patterns()]
+        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, {ERROR: QUIET, CODE: QUIET}, context))
     except re2.error:
         check_patterns(rules)
         raise

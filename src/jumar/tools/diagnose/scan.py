@@ -5,18 +5,21 @@ In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import re2
 
+from jumar.tools.diagnose.shapes import Shapes
 from jumar.tools.diagnose.sources import Source, blocks
-from jumar.tools.diagnose.stamps import rank_of_file, seconds_of, stamp
+from jumar.tools.diagnose.stamps import rank_of, rank_of_file, seconds_of
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
 KEPT = 400  # hits of a pattern that are kept for each source: its first ones
+KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 _BACK = 40  # lines before a hit in which its time is looked for
+_WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever they are
 _TEXT = 2000  # characters of a line that are kept
 
 
@@ -32,83 +35,107 @@ class Scanned:
 class Patterns:
     """Many regexes looked for at once, each compiled once; raises re2.error with the pattern that is none.
 
-    unless: for some of them another regex: lines that it finds, too, are passed over.
+    alarm: the one of lines that speak of a failure; unless: for some of them another regex: lines that it finds, too, are passed over;
+    context: those of which the first hits are enough.
     """
 
-    def __init__(self, patterns: Iterable[str], unless: Mapping[str, str] | None = None) -> None:
-        self.names = list(dict.fromkeys(patterns))
+    def __init__(self, patterns: Iterable[str], alarm: str, unless: Mapping[str, str], context: Iterable[str] = ()) -> None:
+        self.names = list(dict.fromkeys((*patterns, *context, alarm)))
         self.filter = re2.Filter()
         for name in self.names:
             self.filter.Add(as_written(name), regex_options())
         self.filter.Compile()
         self.regexes = [self.filter.re(index) for index in range(len(self.names))]
-        self.unless = {self.names.index(name): compiled(other) for name, other in (unless or {}).items()}
+        self.alarm = compiled(alarm)
+        self.unless = {self.names.index(name): compiled(other) for name, other in unless.items()}
+        self.shown = frozenset((*patterns, alarm))
 
     def candidates(self, block: bytes) -> Iterable[int]:
         """Indices of the patterns whose words occur in a block."""
         return self.filter.Match(block, potential=True) or ()
 
+    def room(self, which: int) -> int:
+        """How many hits of a pattern are kept for a source."""
+        return KEPT if self.names[which] in self.shown else KEPT_CONTEXT
+
 
 def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Scanned:
     """Every line that one of the patterns finds.   progress: told of the bytes that each block took."""
-    hits: dict[int, list[Hit]] = {}
     total = Scanned()
+    found: dict[int, list[Hit]] = {}
     for index, source in enumerate(sources):
-        total_before = total.lines
-        file_rank, last = rank_of_file(source.name), 0.0
+        shapes = Shapes(patterns.alarm)
         kept: dict[int, int] = {}
-        for block in blocks(source):
-            last = last or _first_time(block)
-            for which in patterns.candidates(block):
-                room = KEPT - kept.get(which, 0)
-                if room <= 0:  # full up: not looked for again
-                    continue
-                found = _find(patterns.regexes[which], block, room, patterns.unless.get(which))
-                for start, end, match in found:
-                    number = total.lines - total_before + block.count(b"\n", 0, start) + 1
-                    text = block[start:end].decode("utf-8", "replace")[:_TEXT]
-                    mark = stamp(text, last)
-                    seconds = mark.seconds if mark.seconds is not None else _time_before(block, start, last)
-                    rank = mark.rank if mark.rank >= 0 else file_rank
-                    groups = {name.decode(): value.decode("utf-8", "replace").strip() for name, value in match.groupdict().items() if value}
-                    hits.setdefault(which, []).append(
-                        Hit(Evidence(source.name, number, text), Moment(seconds, index, number), groups, rank)
-                    )
-                kept[which] = kept.get(which, 0) + len(found)
-            last = _time_before(block, len(block), last)
-            total.lines += block.count(b"\n") + (not block.endswith(b"\n"))
-            total.nbytes += len(block)
-            progress(len(block))
-    total.hits = {patterns.names[which]: tuple(found) for which, found in hits.items()}
+        lines_before, nbytes, last = 0, 0, 0.0
+        for data in blocks(source):
+            last = last or _first_time(data)
+            lines = data.removesuffix(b"\n").split(b"\n")
+            # a short text is looked at whole
+            fresh = shapes.fresh(data.removesuffix(b"\n"), lines) if nbytes > _WHOLE else list(range(len(lines)))
+            block = _Block(source.name, rank_of_file(source.name), index, lines_before, lines, fresh, last)
+            for which, hits in _look(patterns, block, kept):
+                found.setdefault(which, []).extend(hits)
+                kept[which] = kept.get(which, 0) + len(hits)
+            last = block.time_at(len(lines))
+            lines_before += len(lines)
+            nbytes += len(data)
+            progress(len(data))
+        total.lines += lines_before
+        total.nbytes += nbytes
+    total.hits = {patterns.names[which]: tuple(hits) for which, hits in found.items()}
     return total
 
 
-def _find(regex: Any, block: bytes, room: int, unless: Any) -> list[tuple[int, int, Any]]:
-    """The first `room` lines of a block that a regex finds, as start, end, match; those that `unless` finds, too, are passed over."""
-    found: list[tuple[int, int, Any]] = []
-    place = 0
-    while len(found) < room and place <= len(block) and (match := regex.search(block, place)):
-        start = block.rfind(b"\n", 0, match.start()) + 1
-        end = block.find(b"\n", match.start())
-        end = len(block) if end < 0 else end
-        if unless is None or not unless.search(block[start:end]):
-            found.append((start, end, match))
-        place = end + 1
-    return found
+@dataclass(frozen=True)
+class _Block:
+    """Lines of one source.   first: lines of the source before it; fresh: which of its lines to look at; last: the time of the line before it."""
+
+    source: str
+    rank: int
+    index: int
+    first: int
+    lines: list[bytes]
+    fresh: list[int]
+    last: float
+
+    def hit(self, number: int, match: Any) -> Hit:
+        """The hit on a line of the block, with its place, time and rank."""
+        text = self.lines[number].decode("utf-8", "replace")[:_TEXT]
+        rank = rank_of(text)
+        groups = {name.decode(): value.decode("utf-8", "replace").strip() for name, value in match.groupdict().items() if value}
+        place = self.first + number + 1
+        return Hit(
+            Evidence(self.source, place, text), Moment(self.time_at(number + 1), self.index, place), groups, self.rank if rank < 0 else rank
+        )
+
+    def time_at(self, number: int) -> float:
+        """The time of the nearest stamped line before line `number`, else the last one known."""
+        for line in reversed(self.lines[max(0, number - _BACK) : number]):
+            seconds = seconds_of(line[:400].decode("utf-8", "replace"), self.last)
+            if seconds is not None:
+                return seconds
+        return self.last
 
 
-def _time_before(block: bytes, place: int, last: float) -> float:
-    """The time of the nearest stamped line before a place, else the last one known."""
-    end = place
-    for _ in range(_BACK):
-        start = block.rfind(b"\n", 0, max(end - 1, 0)) + 1
-        if start >= end:
-            break
-        mark = stamp(block[start : min(end, start + 400)].decode("utf-8", "replace"), last)
-        if mark.seconds is not None:
-            return mark.seconds
-        end = start
-    return last
+def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterator[tuple[int, list[Hit]]]:
+    """The hits of each pattern on the fresh lines of a block, while there is room for them."""
+    text = b"\n".join([block.lines[number] for number in block.fresh])
+    for which in patterns.candidates(text):
+        room = patterns.room(which) - kept.get(which, 0)
+        hits: list[Hit] = []
+        place, row = 0, 0
+        while len(hits) < room and place <= len(text) and (match := patterns.regexes[which].search(text, place)):
+            row += text.count(b"\n", place, match.start())
+            number = block.fresh[row]
+            other = patterns.unless.get(which)
+            if other is None or not other.search(block.lines[number]):
+                hits.append(block.hit(number, match))
+            end = text.find(b"\n", match.start())
+            if end < 0:
+                break
+            place, row = end + 1, row + 1
+        if hits:
+            yield which, hits
 
 
 _YEAR = re2.compile(rb"20\d\d[-/]\d\d[-/]\d\d[-T _]\d\d:\d\d:\d\d")
