@@ -30,7 +30,7 @@ def test_a_new_kind_of_line_is_always_looked_at() -> None:
 def test_an_error_deep_in_a_long_log_is_found_with_its_line_and_time(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     routine = "".join(f"2025-11-21 01:00:{i % 60:02d},125 [INFO] step {i} loss {i % 10}\n" for i in range(150_000))
-    log.write_text(f"{routine}Device[1] lost heartbeat.\n{routine}")
+    log.write_text(f"{routine}The device urgent heartbeat is lost! (device=3)\n{routine}")
     verdict = diagnose(opened((log,)).sources)
     assert verdict.layer == "driver_firmware"
     assert verdict.findings[0].evidence[0].line == 150_001
