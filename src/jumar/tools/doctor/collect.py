@@ -22,12 +22,12 @@ from pathlib import Path
 from jumar.base import ToolError
 from jumar.tools.diagnose.sources import is_binary
 from jumar.tools.doctor.archive import decode
+from jumar.tools.doctor.foreign import MANIFEST
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
 from jumar.tools.doctor.neutralise import neutralised
 
 FORMAT = 1
-MANIFEST = "jumar-doctor.json"
 MOST_LOGS = 24
 MOST_OF_LOG = 512 << 10  # bytes of one log: its beginning, where the first error is, and its end
 MOST_OF_LOGS = 6 << 20

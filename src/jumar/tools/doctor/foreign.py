@@ -17,6 +17,7 @@ from jumar.tools.doctor.recognise import kind_of
 from jumar.tools.doctor.transcript import Section, sections, tables
 
 MARKER = "jumar-collected.txt"  # its presence says that everything was copied that the checks look at
+MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
     r"(?:^|/)((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
 )
@@ -46,13 +47,18 @@ def foreign(path: Path) -> Machine:
     """The machine that the files below `path` tell of."""
     shelf = read(path)
     pieces = _Pieces()
-    whole = False
+    marker = next((name for name, _ in shelf.texts if name.rsplit("/", 1)[-1] == MARKER), "")
+    whole = bool(marker)
+    beside = marker.removesuffix(MARKER)
     for name, text in shelf.texts:
-        if name.rsplit("/", 1)[-1] == MARKER:
-            whole = True
+        if name == marker:
             pieces.identity = _told(Text(name, text), pieces.identity)
-            continue
-        _file(name, text, pieces)
+        elif whole and name.startswith(f"{beside}files/"):
+            path = name.removeprefix(f"{beside}files")
+            pieces.files[path] = Text(name, text)
+            _from_file(path, pieces.files[path], pieces)
+        elif name != f"{beside}{MANIFEST}":
+            _file(name, text, pieces)
     machine = Machine(
         pieces.files,
         pieces.listings,

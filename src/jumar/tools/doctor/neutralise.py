@@ -35,7 +35,7 @@ _SERIAL = re2.compile(
 )
 _VERSION_BEFORE = re.compile(  # at the end of what stands before a number
     r"(?:(?:version|ver|release|driver|firmware|npu-?smi|cann|hdk|toolkit|package|product|kernel|software|hal|_drv|_fw|build|runtime|mcu|bios|版本|驱动|固件)"
-    r"(?:[ _-]?(?:version|ver|is|of|number|info|to|from))*[ \t\"'`=:：\[(<>~v|-]{0,12}"
+    r"(?:[ _-]?(?:version|ver|is|of|number|info|to|from))*[ \t\"'`=:：\[(<>~v|-]{0,40}"
     r")$",
     re.IGNORECASE,
 )
@@ -57,6 +57,7 @@ class Neutral:
 
     given: dict[str, dict[str, str]] = field(default_factory=dict)
     versions: set[str] = field(default_factory=set)
+    used: dict[str, int] = field(default_factory=dict)
     literal: Any = None
 
     def learn(self, text: str) -> None:
@@ -200,7 +201,12 @@ class Neutral:
         trailing = m[0][len(token) :]
         if token.endswith(":") and not token.endswith("::"):
             token, trailing = token[:-1], ":" + trailing
-        if _alnum(text, m.start() - 1) or (m.start() and text[m.start() - 1] in ":_.") or _alnum(text, m.start() + len(token)):
+        if (
+            len(token) > 45
+            or _alnum(text, m.start() - 1)
+            or (m.start() and text[m.start() - 1] in ":_.")
+            or _alnum(text, m.start() + len(token))
+        ):
             return str(m[0])
         try:
             address = ipaddress.IPv6Address(token)
@@ -220,7 +226,7 @@ class Neutral:
     def _ipv4(self, m: Any) -> str:
         text: str = m.string
         value = m[0]
-        before = text[max(0, m.start() - 60) : m.start()]
+        before = text[max(0, m.start() - 80) : m.start()]
         if (
             value.count(".") != 3
             or before.endswith((".", "v", "V"))
@@ -234,7 +240,7 @@ class Neutral:
     def _is_version(self, value: str, text: str, start: int, end: int) -> bool:
         if _private(value) or re.match(r":\d", text[end : end + 2]):
             return False
-        before = text[max(0, start - 60) : start]
+        before = text[max(0, start - 80) : start]
         earlier = _CHAIN.search(before)
         return value in self.versions or bool(_VERSION_BEFORE.search(before)) or bool(earlier and earlier[1] in self.versions)
 
@@ -250,9 +256,8 @@ class Neutral:
             number = len(nets)
             if prefix not in nets:
                 nets[prefix] = _NETS[number] if number < len(_NETS) else f"198.{18 + (number - 3) // 256 % 2}.{(number - 3) % 256}"
-            used = {v for v in known.values() if v.startswith(nets[prefix] + ".")}
-            free = next((f"{nets[prefix]}.{n}" for n in range(1, 255) if f"{nets[prefix]}.{n}" not in used), f"{nets[prefix]}.254")
-            known[value] = f"{nets[prefix]}.{parts[3]}" if parts[3] == 0 or parts[3] >= 255 else free
+            self.used[prefix] = self.used.get(prefix, 0) + (0 < parts[3] < 255)
+            known[value] = f"{nets[prefix]}.{self.used[prefix] if 0 < parts[3] < 255 else parts[3]}"
         return known[value]
 
 

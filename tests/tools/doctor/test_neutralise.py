@@ -1,0 +1,233 @@
+"""What tells whose machine it was goes, the same everywhere; what tells what is wrong with it stays."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumar.tools.diagnose.diagnose import diagnose_text
+from jumar.tools.doctor.neutralise import Neutral, neutralised
+from jumar.tools.knowledge import load_rules
+from jumar.tools.verdict import Verdict
+
+CASES = Path(__file__).resolve().parents[3] / "../shared/cases/public"
+
+
+def clean(text: str, **known: list[str]) -> str:
+    return neutralised({"log": text}, **known)[0]["log"]
+
+
+def told(v: Verdict) -> tuple[object, ...]:
+    """What must not change."""
+    return ([f.rule.name for f in v.findings], [f.rule.name for f in v.followed], v.layer, v.confidence, [d.text for d in v.codes], v.lines)
+
+
+# ------------------------------------------------------------------------------ what stays
+
+
+def test_every_example_of_every_rule_keeps_its_verdict() -> None:
+    changed = [
+        rule.name
+        for rule in load_rules()
+        for example in (*rule.examples, *rule.others)
+        if (text := clean(example)) != example and told(diagnose_text(text)) != told(diagnose_text(example))
+    ]
+    assert changed == []
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the field cases are not here")
+def test_field_cases_keep_their_verdict() -> None:
+    for file in sorted(CASES.glob("*.json")):
+        case = json.loads(file.read_text())
+        text = clean(case["input"])
+        assert text.count("\n") == case["input"].count("\n")
+        assert told(diagnose_text(text, case["environment"])) == told(diagnose_text(case["input"], case["environment"])), case["id"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| npu-smi 25.0.3.1                 Version: 25.0.3.1                                            |",
+        "Software Version                 : 24.1.0.3",
+        "driver 23.0.2.1 -> 25.0.3.1, firmware 7.5.0.1.129",
+        "toolkit_running_version=[7.7.0.1.238:8.1.RC1]",
+        "Ascend-hdk-910b-npu-driver_24.1.0.3_linux-aarch64.run",
+        "Linux localhost 5.10.0-60.18.0.50.oe2203.aarch64 #1 SMP",
+        "2025-03-01-11:23:25.123.456 [hccl] rank[3] error code is 507018, 0x7020023, E19999, retCode=0x7110010",
+        "[rank3]: RuntimeError: max_tokens=4096 num_tokens: 128 eos_token='</s>' pad_token_id: 0 token_ids=[1, 2]",
+        "KeyError: 'model.layers.0'  y = x[0::2]  std::vector<at::Tensor>  c10::Error  ab::cd",
+        "bind 0.0.0.0:29500, loopback 127.0.0.1, mask 255.255.255.0, ::1 and :: and 224.0.0.1",
+        "bus 0000:C1:00.0, /root/ascend/log, /home/HwHiAiUser, drwxr-x--- 2 HwHiAiUser HwHiAiUser 4096 Mar 1 11:23 lib64",
+        "TOKENIZERS_PARALLELISM=false  VLLM_MAX_NUM_BATCHED_TOKENS=8192  PWD=/root",
+        "error from device(chipId:0, dieId:0), serial number is 789",
+        "pod llama-train-worker-0 of namespace vcjob, container k8s_llama_7f9c",
+        "   0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000",
+        "Serial Number                  : 0000000000000000",
+    ],
+)
+def test_a_line_that_names_nobody_stays_as_it_is(line: str) -> None:
+    assert clean(line) == line
+
+
+def test_a_user_whose_name_is_a_word_of_the_field_does_not_change_other_lines() -> None:
+    text = "[data@model ~]$ cat\nuser home /home/data\nGetNext timed out: the data queue of the model is empty"
+    assert clean(text) == "[user1@host1 ~]$ cat\nuser home /home/user1\nGetNext timed out: the data queue of the model is empty"
+
+
+# ------------------------------------------------------------------------------ what goes
+
+
+@pytest.mark.parametrize(
+    "line, wanted",
+    [
+        ("/home/zhangsan/run.py and zhangsan_lora", "/home/user1/run.py and user1_lora"),
+        (r"C:\Users\Li Wei\x", r"C:\Users\user1 Wei\x"),
+        ("lisi@npu-17:~/work$ env\nnpu-17: rank 0", "user1@host1:~/work$ env\nhost1: rank 0"),
+        ("[root@ascend-01 ~]# npu-smi info", "[root@host1 ~]# npu-smi info"),
+        ("Linux ascend-01 5.10.0 #1\nascend-01 down", "Linux host1 5.10.0 #1\nhost1 down"),
+        ("uid=1001(wang5) gid=1001(wang5)", "uid=1001(user1) gid=1001(user1)"),
+        ("10.1.2.3 to 10.1.2.4, 10.1.2.3:22, worker_10.1.2.3.log", "192.0.2.1 to 192.0.2.2, 192.0.2.1:22, worker_192.0.2.1.log"),
+        ("address_0=192.168.100.101\nnetmask_0=255.255.255.0", "address_0=192.0.2.1\nnetmask_0=255.255.255.0"),
+        ("ip 8.8.8.8 and 114.114.114.114", "ip 192.0.2.1 and 198.51.100.1"),
+        ("fe80::9a03:9bff:fe12:3456%eth0", "2001:db8::1%eth0"),
+        ("mac 98:03:9b:12:34:56", "mac 02:00:00:00:00:01"),
+        ("mail li.wei@huawei.com", "mail mail1@example.org"),
+        ("Serial Number : 2102313ABC", "Serial Number : SERIAL-1"),
+        ("| VDie ID : 12345678 9ABCDEF0 |", "| VDie ID : SERIAL-1 |"),
+        ("License number: AB-1234-CD", "License number: LICENCE-1"),
+        ("id 123e4567-e89b-12d3-a456-426614174000", "id 00000000-0000-4000-8000-000000000001"),
+        ("https_proxy=http://bob:pw1@proxy.corp.com:8080", "https_proxy=http://proxy.example.org:8080"),
+        ("no_proxy=10.0.0.0/8,.corp.com", "no_proxy=HIDDEN"),
+        ("git clone https://bob:pw1@git.corp.com/x.git", "git clone https://SECRET-1@git.corp.com/x.git"),
+        ("curl -H 'Authorization: Bearer abc.def-123'", "curl -H 'Authorization: SECRET-1'"),
+        ('{"access_token": "abc", "error": "EI0002"}', '{"access_token": "SECRET-1", "error": "EI0002"}'),
+        ("DB_PASSWORD=my pass word\nnext", "DB_PASSWORD=SECRET-1\nnext"),
+        ("   1: 0A02000A:0016 00000000:0000 0A", "   1: 010200C0:0016 00000000:0000 0A"),
+        ("10.1.1.7:/export /home nfs4 rw", "192.0.2.1:/export /home nfs4 rw"),
+        ("fileserver2:/export /data nfs4 rw\nfileserver2 is away", "host1:/export /data nfs4 rw\nhost1 is away"),
+    ],
+)
+def test_what_names_somebody_gets_a_stand_in(line: str, wanted: str) -> None:
+    assert clean(line) == wanted
+
+
+def test_a_private_key_goes_and_its_lines_stay() -> None:
+    text = "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nQUJD\n-----END RSA PRIVATE KEY-----\nb"
+    found = clean(text)
+    assert "MIIE" not in found and "QUJD" not in found
+    assert found.split("\n")[-1] == "b" and found.count("\n") == text.count("\n")
+
+
+def test_one_name_is_the_same_in_every_text_and_in_the_names_of_files() -> None:
+    texts, counts = neutralised({"logs/zhaoliu.log": "no home here, 10.0.0.7", "env": "HOME=/home/zhaoliu\nMASTER_ADDR=10.0.0.7"})
+    assert texts == {"logs/user1.log": "no home here, 192.0.2.1", "env": "HOME=/home/user1\nMASTER_ADDR=192.0.2.1"}
+    assert counts == {"ipv4": 1, "user": 1}
+
+
+def test_two_ranks_stay_two_and_one_network_stays_one() -> None:
+    found = [clean(" ".join(f"10.{a}.{b}.{c}" for a in range(2) for b in range(5) for c in range(1, 255)))]
+    addresses = found[0].split()
+    assert len(set(addresses)) == 2 * 5 * 254
+    assert len({a.rpartition(".")[0] for a in addresses}) == 10
+
+
+def test_a_secret_that_is_named_once_goes_everywhere() -> None:
+    texts, _ = neutralised({"env": "WANDB_API_KEY=q8w7e6r5t4y3", "log": "logging in with q8w7e6r5t4y3 ..."})
+    assert "q8w7e6r5t4y3" not in "".join(texts.values())
+
+
+LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
+SECRET = st.from_regex(rf"\A[{LETTERS}]{{4}}[0-9]{{3}}[{LETTERS}0-9]{{12,30}}\Z")
+FORMS = st.sampled_from(
+    [
+        "HF_TOKEN={}",
+        "export AWS_SECRET_ACCESS_KEY='{}'",
+        'declare -x MY_CREDENTIAL="{}"',
+        "password: {}",
+        "passwd={}",
+        '"api_key": "{}"',
+        "{{'secret': '{}'}}",
+        'auth_token = "{}"',
+        "access-key={}",
+        "--token {}",
+        "--password={}",
+        "Authorization: Bearer {}",
+        "authorization: Basic {}=",
+        "bearer {}",
+        "hf_{}",
+        "ghp_{}",
+        "github_pat_{}",
+        "AKIA{}",
+        "glpat-{}",
+        "sk-{}",
+        "eyJhbGciOiJIUzI1NiJ9.{0}.{0}",
+        "https://bob:{}@example.com/x",
+        "https://{}@example.com/x",
+        "https://x.com/a?b=1&X-Amz-Signature={}&c=2",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n{0}\n{0}\n-----END OPENSSH PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\n{}",
+        "ssh-rsa AAAA{} me@there",
+        "LTAI{}",
+    ]
+)
+AROUND = st.text(max_size=80)
+BETWEEN = st.sampled_from([" ", "\n", "\t", "; ", ', "', "\n  ", "(", " - ", "] "])
+
+
+@settings(max_examples=300, deadline=None)
+@given(AROUND, BETWEEN, FORMS, SECRET, st.sampled_from([" ", "\n", ")", "'"]), AROUND)
+def test_a_secret_never_survives(before: str, between: str, form: str, secret: str, end: str, after: str) -> None:
+    text = before + between + form.format(secret) + end + after
+    found = clean(text)
+    assert secret not in found
+    assert found.count("\n") == text.encode("utf-8", "replace").decode().count("\n")
+
+
+@settings(max_examples=150, deadline=None)
+@given(AROUND, BETWEEN, st.ip_addresses(v=4, network="10.0.0.0/8"), st.sampled_from(["", ":22", "/24", "]", ",", ".log"]), AROUND)
+def test_a_private_address_never_survives(before: str, between: str, address: object, end: str, after: str) -> None:
+    found = clean(before + between + str(address) + end + " " + after)
+    assert not re.search(rf"(?<![\d.]){re.escape(str(address))}(?![\d.]*\d)", found) or str(address) in before + after
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_keeps_its_lines_and_is_neutral_the_second_time(text: str) -> None:
+    found = clean(text)
+    assert found.count("\n") == text.count("\n")
+    assert clean(found).count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "1.",
+        "1.1.1.1.",
+        ":",
+        "::",
+        "a:",
+        "token",
+        "token=",
+        "-",
+        "/home/",
+        "@",
+        "a@b.",
+        "-----BEGIN PRIVATE KEY-----",
+        '"',
+        "Serial Number: ",
+    ],
+)
+def test_no_text_takes_long(piece: str) -> None:
+    text = piece * (400_000 // len(piece))
+    start = time.process_time()
+    neutral = Neutral()
+    neutral.learn(text)
+    neutral.text(text)
+    assert time.process_time() - start < 20  # a pattern that runs away needs hours
