@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi
 
 from jumar.base import ToolError
 from jumar.tools.doctor import collect as packing
 from jumar.tools.doctor.collect import MOST_LOGS, MOST_OF_LOG, collect, newest_logs
+from jumar.tools.doctor.command import command
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import MANIFEST, foreign
 from jumar.tools.doctor.gather import gather
@@ -198,3 +200,12 @@ def test_of_many_logs_the_newest_are_taken_and_of_a_long_one_both_ends(tmp_path:
 def test_its_owner_is_told_what_was_replaced_and_to_look_first(root: Path, tmp_path: Path, lang: str) -> None:
     told = collect(machine_of(root), tmp_path / "out.tar.gz", []).told(lang)
     assert f"tar tzf {tmp_path / 'out.tar.gz'}" in told and ("nothing was sent" in told or "什么都没有发送" in told)
+
+
+def test_the_command_writes_the_archive_and_says_what_it_did(tmp_path: Path) -> None:
+    out = tmp_path / "here.tar.gz"
+    done = CliRunner().invoke(command, ["--collect", str(out), "--json"], catch_exceptions=False)
+    told = json.loads(done.output)
+    assert done.exit_code == 0 and told["path"] == str(out) and MANIFEST in told["files"]
+    assert foreign(out).whole
+    assert "with --collect" in CliRunner().invoke(command, ["--force"]).output

@@ -1,15 +1,17 @@
 """`jumar doctor`: which layer of this machine, or of one whose files were copied, is at fault, the line that proves it, the command that mends it.
 
-In: this machine, or --from a folder or an archive.  Out: a verdict in the terminal, as JSON or HTML.  Exit code: 0 nothing is wrong, 1 findings,
-2 could not check.  Nothing is changed and nothing is sent.
+In: this machine, or --from a folder or an archive.  Out: a verdict in the terminal, as JSON or HTML; with --collect an archive of what was looked at
+instead.  Exit code: 0 nothing is wrong, 1 findings, 2 could not check.  Nothing is changed and nothing is sent.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from jumar.tools.doctor.collect import collect, log_places
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
 from jumar.tools.doctor.gather import gather
@@ -21,15 +23,36 @@ from jumar.tools.verdict import show
 @click.option(
     "--from", "source", metavar="PATH", type=click.Path(path_type=Path), help="Files copied off another machine: a folder or an archive."
 )
+@click.option(
+    "--collect",
+    "out",
+    metavar="OUT.tar.gz",
+    type=click.Path(path_type=Path),
+    help="Write what is looked at, without names, addresses and secrets, into an archive.",
+)
+@click.option(
+    "--log", "logs", multiple=True, metavar="PATH", type=click.Path(exists=True, path_type=Path), help="With --collect: more logs."
+)
+@click.option("--force", is_flag=True, help="With --collect: replace an archive that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
 @lang_option
-def command(source: Path | None, as_json: bool, html: Path | None, lang: str | None) -> int:
+def command(
+    source: Path | None, out: Path | None, logs: tuple[Path, ...], force: bool, as_json: bool, html: Path | None, lang: str | None
+) -> int:
     """Say what is wrong with this machine as an Ascend host, layer by layer.
 
     Driver, firmware, device nodes, container, CANN, kernels, frameworks, Python and system libraries, HCCL.  Nothing is changed or sent.
     """
     tongue = language(lang)
+    if out is None and (logs or force):
+        raise click.UsageError("--log and --force go with --collect (logs alone: jumar diagnose LOG)")
+    if out is not None:
+        machine = foreign(source) if source else gather()
+        done = collect(machine, out, (*log_places(machine), *logs), force=force)
+        told = {"path": str(out), "files": dict(done.files), "replaced": dict(done.replaced)}
+        click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else done.told(tongue))
+        return 0
     verdict = examine(foreign(source) if source else gather(), tongue).verdict
     show(verdict, tongue, as_json=as_json, html=html)
     return verdict.exit_code
