@@ -54,9 +54,9 @@ def foreign(path: Path) -> Machine:
         if name == marker:
             pieces.identity = _told(Text(name, text), pieces.identity)
         elif whole and name.startswith(f"{beside}files/"):
-            path = name.removeprefix(f"{beside}files")
-            pieces.files[path] = Text(name, text)
-            _from_file(path, pieces.files[path], pieces)
+            place = name.removeprefix(f"{beside}files")
+            pieces.files[place] = Text(name, text)
+            _from_file(place, pieces.files[place], pieces)
         elif name != f"{beside}{MANIFEST}":
             _file(name, text, pieces)
     machine = Machine(
