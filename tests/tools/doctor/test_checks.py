@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -137,6 +138,8 @@ FREE = (
     "Mem:         257000      255000         900         100        1100         800\n"
 )
 HCCN = "address_0=192.168.1.8\nnetmask_0=255.255.255.0\n"
+MIXED_CFG = sample("latest_version.cfg_8.1.RC1", ("hccl_running_version=[7.7.0.1.238:8.1.RC1]", "hccl_running_version=[7.6.0.1.220:8.0.0]"))
+BASHRC = "alias ll='ls -l'\nsource /usr/local/Ascend/ascend-toolkit/8.1.RC1/set_env.sh\n. /usr/local/Ascend/cann-8.5.1/set_env.sh\n"
 FAULTS: Mapping[str, Mapping[str, str]] = {
     "card-did-not-boot": {"dmesg.txt": "[   60.1] [ascend] [devdrv] [devdrv_load_device 123] Load timeout. (dev_id=3; flag_r=0x0)\n"},
     "card-heartbeat-lost": {"dmesg.txt": "[ 6000.1] [ascend] [dms] [f 1] The device urgent heartbeat is lost! (device=2)\n"},
@@ -163,6 +166,8 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
         "env.txt": environment("7.0.0", LD_LIBRARY_PATH="/usr/local/Ascend/driver/lib64", PYTHONPATH="", PATH="/bin"),
         "ls_toolkit.txt": f"$ ls -l /{TOOLKIT}\ndrwxr-xr-x 9 root root 4096 Apr 28 20:30 8.1.RC1\n",
     },
+    "cann-parts-differ": {f"{TOOLKIT}/8.1.RC1/version.cfg": MIXED_CFG},
+    "cann-mixed": {"bashrc": BASHRC},
     "nnal-of-other-version": {"nnal_version.info": "    Ascend-cann-atb : 8.0.RC3\n    Ascend-cann-atb Version : 8.0.RC3.B150\n"},
     "cann-for-other-arch": {"uname.txt": "Linux node1 5.10.0 #1 SMP x86_64 x86_64 x86_64 GNU/Linux\n"},
     "torch-missing": {"pip_list.txt": pip(torch="")},
@@ -225,3 +230,69 @@ def test_every_rule_of_a_machine_asks_for_a_fact_that_a_check_makes() -> None:
     source = "".join(p.read_text(encoding="utf-8") for p in (Path(__file__).resolve().parents[3] / "src/jumar/tools/doctor").rglob("*.py"))
     asked = [p.removeprefix("fact:") for rule in load_rules() if rule.file == "machine.toml" for p in rule.match]
     assert [name for name in asked if f'"{name}"' not in source] == []
+
+
+FIRST = {
+    **driver_of("24.1.0.3", "C19", "C13,C15,C17,C18,C19", "7.5.0.5.220", "7.0.0,7.6.99", "[24.0,24.0.],[24.1,24.1.]"),
+    "npu-smi.txt": sample("06_910_first_generation_named_910B_24.1.0.3.txt"),
+    "kernels_8.1.RC1.txt": "",
+}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kernels.txt": "ascend910b\n"},
+        {f"{TOOLKIT}/8.1.RC1/{KERNELS}/ascend910b/add.json": "{}"},
+        {
+            "packages.txt": "$ ls -l /root/packages\n-rw-r--r-- 1 root root 9 Nov  3 10:00 Ascend-cann-kernels-910b_8.1.RC1_linux-aarch64.run\n"
+        },
+        {"env.txt": environment(SOC_VERSION="ascend910b1")},
+        {"pip_list.txt": pip(vllm_ascend="0.9.1")},
+        {"run.sh": RUN.replace("ascendai/cann:8.1.rc1", "ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10")},
+        {"atc.log": "atc --model=a.onnx --framework=5 --soc_version=Ascend910B3 --output=a\nATC run failed\n"},
+    ],
+    ids=["listing", "tree", "package", "variable", "vllm-ascend", "image", "atc"],
+)
+def test_a_first_generation_910_is_not_taken_for_a2_whatever_shows_it(more: Mapping[str, str], tmp_path: Path) -> None:
+    verdict = examine(foreign(write_folder(Kind("first", host(**FIRST, **more)), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-first-generation-taken-for-a2"
+
+
+def test_a_second_set_env_shows_where_the_version_of_latest_is_not_known(tmp_path: Path) -> None:
+    files = host(**cann("8.0.RC3", "7.5.0.1.129", "C19"), **{"env.txt": environment("latest", libraries="8.0.RC3")})
+    verdict = examine(foreign(write_folder(Kind("latest", files), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-cann-mixed"
+
+
+def test_device_files_of_an_archive_are_nodes_with_their_rights(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "dev.tar", "w") as out:
+        for name in ("davinci0", "davinci_manager"):
+            info = tarfile.TarInfo(f"dev/{name}")
+            info.type, info.mode, info.uname, info.gname = tarfile.CHRTYPE, 0o660, "HwHiAiUser", "HwHiAiUser"
+            out.addfile(info)
+    entry = foreign(tmp_path / "dev.tar").listings["/dev"].entry("davinci0")
+    assert entry is not None
+    assert (entry.mode, entry.owner) == ("crw-rw----", "HwHiAiUser")
+
+
+@pytest.mark.parametrize(
+    "driver_version, release, rule",
+    [
+        ("22.0.4", "8.1.RC1", "machine-driver-too-old-for-cann"),
+        ("24.1.rc3", "8.5.1", "machine-driver-too-old-for-cann"),
+        ("23.0.rc3", "8.1.RC1", "machine-driver-older-than-tested"),
+        ("24.1.rc3", "8.5.0", "machine-driver-too-old-for-cann"),
+        ("23.0.0", "8.0.RC3", "machine-driver-too-old-for-cann"),
+        ("24.1.rc3", "8.1.RC1", ""),
+        ("25.0.rc1.1", "8.1.RC1", ""),
+        ("25.3.rc1", "8.3.RC2", ""),
+    ],
+)
+def test_a_driver_is_judged_by_the_table_where_only_its_version_is_known(
+    driver_version: str, release: str, rule: str, tmp_path: Path
+) -> None:
+    info = sample("ascend_toolkit_install.info_8.1.RC1", ("8.1.RC1", release))
+    files = {"npu-smi.txt": smi(driver_version), "cann.txt": info}
+    verdict = examine(foreign(write_folder(Kind("old", files), tmp_path))).verdict
+    assert [f.rule.name for f in verdict.findings] == ([rule] if rule else [])

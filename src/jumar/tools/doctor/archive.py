@@ -27,9 +27,14 @@ _BINARY = (".so", ".o", ".om", ".ckpt", ".safetensors", ".pyc", ".whl", ".run", 
 
 @dataclass
 class Shelf:
-    """What was read so far; mutable, since it is the buffer that the readers fill."""
+    """What was read so far; mutable, since it is the buffer that the readers fill.
+
+    names: of all files, read or not; nodes: of device files, with mode, owner and group as ls prints them.
+    """
 
     texts: list[tuple[str, str]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    nodes: list[tuple[str, str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     kept: int = 0
     seen: int = 0
@@ -96,7 +101,7 @@ def read(path: Path) -> Shelf:
         raise ToolError(
             f"{path}: must be readable, got {error.strerror or error}", hint="check the path and its permissions", code="doctor-from"
         ) from error
-    if not shelf.texts:
+    if not shelf.texts and not shelf.nodes:
         what = shelf.notes[0] if shelf.notes else "nothing"
         raise ToolError(
             f"{path.name}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
@@ -134,14 +139,19 @@ def _folder(path: Path, shelf: Shelf) -> None:
     os.listdir(path)  # its own permission is an error, a folder's below it a note
     for folder, folders, names in os.walk(path, onerror=refuse, followlinks=False):
         folders.sort()
-        for name in sorted(names):
-            file = Path(folder) / name
+        for base in sorted(names):
+            file = Path(folder) / base
             shelf.count(path)
+            name = str(file.relative_to(path))
+            shelf.names.append(name)
             try:
-                if stat.S_ISREG(file.lstat().st_mode):
-                    _file(file, str(file.relative_to(path)), shelf)
+                status = file.lstat()
+                if stat.S_ISCHR(status.st_mode):
+                    shelf.nodes.append((name, stat.filemode(status.st_mode), str(status.st_uid), str(status.st_gid)))
+                elif stat.S_ISREG(status.st_mode):
+                    _file(file, name, shelf)
             except OSError as error:
-                shelf.notes.append(f"{file.relative_to(path)}: {error.strerror or error}")
+                shelf.notes.append(f"{name}: {error.strerror or error}")
 
 
 def _file(file: Path, name: str, shelf: Shelf) -> None:
@@ -179,6 +189,12 @@ def _tar(path: Path, shelf: Shelf) -> None:
         for member in _members(archive, path):
             shelf.count(path)
             name = _safe(member.name)
+            if name is not None and not member.isdir():
+                shelf.names.append(name)
+            if name is not None and member.ischr():
+                mode = stat.filemode(stat.S_IFCHR | member.mode)
+                shelf.nodes.append((name, mode, member.uname or str(member.uid), member.gname or str(member.gid)))
+                continue
             if not member.isreg() or name is None or name.endswith(_BINARY):
                 if not member.isdir():
                     shelf.notes.append(f"{member.name[:200]}: not a text file, left out")
@@ -207,6 +223,7 @@ def _zip(path: Path, shelf: Shelf) -> None:
             name = _safe(member.filename)
             if member.is_dir():
                 continue
+            shelf.names += [name] if name else []
             if name is None or name.endswith(_BINARY) or member.flag_bits & 1 or stat.S_ISLNK(member.external_attr >> 16):
                 shelf.notes.append(f"{member.filename[:200]}: not a text file, left out")
                 continue

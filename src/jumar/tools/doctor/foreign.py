@@ -11,16 +11,18 @@ from pathlib import Path
 
 from jumar.base import ToolError
 from jumar.tools.doctor import readings
-from jumar.tools.doctor.archive import read
+from jumar.tools.doctor.archive import Shelf, read
 from jumar.tools.doctor.machine import UNKNOWN, Entry, Identity, Listing, Machine, Output, Seen, Text
 from jumar.tools.doctor.recognise import kind_of
 from jumar.tools.doctor.transcript import Section, sections, tables
+from jumar.tools.knowledge import Evidence
 
 MARKER = "jumar-collected.txt"  # its presence says that everything was copied that the checks look at
 MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
     r"(?:^|/)((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
 )
+_TREE = r"(?:usr/local/Ascend|opt/Ascend|home/[^/]+/Ascend|root/Ascend)/"
 _PARTS = ["opp_kernel", "compiler", "runtime", "opp", "toolkit", "hccl", "fwkplugin", "aoe", "ncs"]
 _KERNEL_FOLDER = "opp/built-in/op_impl/ai_core/tbe/kernel/config"
 
@@ -50,6 +52,7 @@ def foreign(path: Path) -> Machine:
     marker = next((name for name, _ in shelf.texts if name.rsplit("/", 1)[-1] == MARKER), "")
     whole = bool(marker)
     beside = marker.removesuffix(MARKER)
+    _from_names(shelf, pieces)
     for name, text in shelf.texts:
         if name == marker:
             pieces.identity = _told(Text(name, text), pieces.identity)
@@ -79,13 +82,25 @@ def foreign(path: Path) -> Machine:
     return machine
 
 
+def _from_names(shelf: Shelf, pieces: _Pieces) -> None:
+    """What names alone tell: device files, and folders of kernels in a copied tree."""
+    nodes = {name: (mode, owner, group) for name, mode, owner, group in shelf.nodes}
+    for name in shelf.names:
+        node = re.search(r"(?:^|/)dev/((?:davinci|devmm_svm|hisi_hdc|asdrv_svm)[^/]*)$", name)
+        if node:
+            mode, owner, group = nodes.get(name, ("", "", ""))
+            pieces.list(
+                {"/dev": Listing(name, (Entry(node[1], mode, owner, group, evidence=Evidence(name, 0, f"{mode} {node[1]}".strip())),), ())}
+            )
+        kernels = re.search(rf"(?:^|/)({_TREE}.*?{_KERNEL_FOLDER})/(ascend\d\w*)/", name)
+        if kernels:
+            pieces.list({f"/{kernels[1]}": Listing(name, (Entry(kernels[2], evidence=Evidence(name, 0, kernels[2])),))})
+
+
 def _file(name: str, text: str, pieces: _Pieces) -> None:
     placed = _ROOTS.search(name)
     if placed and ("/ascend_seclog/" in name or not re.search(r"\.(?:log|txt)$", name)):
         path = "/" + placed[1]
-        if path.startswith("/dev/"):  # a copied tree of /dev: the names tell
-            folder, _, node = path.rpartition("/")
-            pieces.list({folder: Listing(name, (Entry(node),), ())})
         pieces.files[path] = Text(name, text)
         _from_file(path, Text(name, text), pieces)
         return

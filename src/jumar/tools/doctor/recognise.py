@@ -43,6 +43,7 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("id", r"^uid=\d+\(\S+\) gid="),
     ("python", r"^Python \d+\.\d+\.\d+\S*$"),
     ("kernels", r"^ascend\d\w+$"),
+    ("sourced", r"^\s*(?:source|\.)\s+\S*set_env\.sh"),
     ("ls", r"^[bcdl-][rwxsStT-]{9}[.+@]?\s+\d+\s|^ls: (?:cannot access|无法访问)|^/dev/davinci"),
 )
 _LOOK = tuple((kind, re.compile(pattern, re.MULTILINE)) for kind, pattern in _CONTENT)

@@ -15,6 +15,7 @@ from jumar.tools.knowledge import Evidence, Fact
 
 _HOMES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "TOOLCHAIN_HOME")
 _PATHS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
+_LATEST = "/usr/local/Ascend/ascend-toolkit/latest"  # where its version is not known, a second spelling still tells of a second set_env.sh
 _PLUGINS = ("torch-npu", "mindspore", "vllm-ascend", "mindspore-ascend")
 
 
@@ -70,9 +71,15 @@ def mixed(v: View) -> list[Fact]:
     """Variables and paths that lead into CANN releases of different versions."""
     found: dict[str, dict[str, Evidence]] = {}  # version -> variable -> line
     for name, path, place in _entries(v):
-        version = v.version_at(path)
+        version = v.version_at(path) or ("latest" if path.startswith(_LATEST) and len(v.releases) > 1 else "")
         if version:
             found.setdefault(version, {}).setdefault(name, place)
+    for output in v.machine.output("sourced"):
+        for line, place in output.text.lines():
+            script = re.match(r"\s*(?:source|\.)\s+(/\S+)/set_env\.sh", line)
+            version = v.version_at(f"{script[1]}/") if script else ""
+            if version:
+                found.setdefault(version, {}).setdefault(f"{output.text.source}, line {place.line},", place)
     if len(found) < 2:
         return []
     listed = list(found.items())
@@ -93,7 +100,24 @@ def parts_differ(v: View) -> list[Fact]:
                     values = {"part": other, "version": have.value, "by": part, "wanted": wanted.value, "cann": release.version}
                     name = "kernels-of-other-version" if "kernel" in (other + part) else "cann-parts-differ"
                     found.append(fact(name, [wanted.evidence, have.evidence], **values))
-    return found[:1]
+    return found[:1] or [one for release in v.releases for one in _cfg_differs(v, release)][:1]
+
+
+def _cfg_differs(v: View, release: Release) -> list[Fact]:
+    """Packages of different releases in one version.cfg."""
+    for path, text in v.machine.glob("*/version.cfg"):
+        if not path.startswith(release.homes):
+            continue
+        runs: dict[str, tuple[str, Evidence]] = {}  # version -> package, line
+        for line, place in text.lines():
+            stated = re.match(r"\s*(\w{1,60})_running_version\s*=\s*\[[^:\[\]]{1,60}:([^\[\]]{1,60})\]", line)
+            if stated:
+                runs.setdefault(stated[2], (stated[1], place))
+        if len(runs) > 1:
+            (a, (first, one)), (b, (second, other)) = list(runs.items())[:2]
+            name = "kernels-of-other-version" if "kernel" in first + second else "cann-parts-differ"
+            return [fact(name, [one, other], part=second, version=b, by=first, wanted=a, cann=release.version)]
+    return []
 
 
 def in_range(version: str, wanted: str) -> bool:
@@ -126,7 +150,7 @@ def driver_pair(v: View) -> list[Fact]:
                 values = {"driver": _value(driver), "cann": release.version, "branch": branch, "wanted": _wanted(release.version)}
                 return [
                     fact(
-                        "driver-too-old-for-cann" if _older(driver_branch, branch) else "driver-cann-mismatch",
+                        "driver-too-old-for-cann" if _older(v, release, driver_branch, branch) else "driver-cann-mismatch",
                         [serves.evidence, own.evidence],
                         **values,
                     )
@@ -136,25 +160,27 @@ def driver_pair(v: View) -> list[Fact]:
         if need and have and _less(have.value, need.value):
             values = {"driver": _value(driver), "cann": release.version, "wanted": _wanted(release.version)}
             return [fact("driver-too-old-for-cann", [have.evidence, need.evidence], **values)]
-        if driver and not (own and serves):
-            found = _by_table(v, release, driver)
+        if driver:
+            found = _by_table(release, driver, declared=bool(own and serves and runs))
             if found:
                 return found
     return []
 
 
-def _by_table(v: View, release: Release, driver: Seen) -> list[Fact]:
+def _by_table(release: Release, driver: Seen, declared: bool) -> list[Fact]:
+    """What the tables say.   declared: both files name the other's branch, which is necessary, not sufficient; a newer driver is then trusted."""
     cann, runs = read_version(release.version), read_version(driver.value)
     if cann is None or runs is None:
         return []
     for pair in pairings({"cann": cann, "driver": runs}):
-        if pair.verdict == "outside":
-            wanted = ", ".join(pair.wanted[:4])
-            name = "driver-cann-mismatch"
-            least = [w for w in (read_version(t) for t in re.findall(r"\d+\.\d+(?:\.\w+)*", wanted)) if w]
-            if least and runs < min(least):
-                name = "driver-too-old-for-cann"
-            return [fact(name, [driver.evidence, release.evidence], driver=driver.value, cann=release.version, wanted=wanted)]
+        named = [w for w in map(read_version, pair.wanted) if w]
+        older = bool(named) and runs < min(named)
+        values = {"driver": driver.value, "cann": release.version, "wanted": ", ".join(pair.wanted[:4])}
+        places = [driver.evidence, release.evidence]
+        if pair.verdict == "outside" and (older or not declared):
+            return [fact("driver-too-old-for-cann" if older else "driver-cann-mismatch", places, **values)]
+        if pair.verdict == "inside" and older and runs.major < min(named).major:
+            return [fact("driver-older-than-tested", places, **values)]
     return []
 
 
@@ -173,8 +199,11 @@ def _branch(text: str) -> str:
     return found[0] if found else ""
 
 
-def _older(driver: str, cann: str) -> bool:
-    return driver[-3:] < cann[-3:]
+def _older(v: View, release: Release, driver_branch: str, branch: str) -> bool:
+    """The driver is older than the oldest that the table names for this CANN; without one, its branch is lower."""
+    driver = read_version(_value(v.driver_version))
+    named = [w for w in map(read_version, re.split(r",\s*", _wanted(release.version))) if w]
+    return driver < min(named) if driver and named else driver_branch[-3:] < branch[-3:]
 
 
 def _less(a: str, b: str) -> bool:

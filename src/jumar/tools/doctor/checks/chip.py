@@ -17,6 +17,8 @@ _A2 = re.compile(
     r"Ascend910B[1-4]\w*|ascend910b[1-4]?\w*|cann-kernels-910b|kernels-910b|ops-910b|910b-(?:ubuntu|openeuler)\S*|\bA2[-_]\w*|Ascend-cann-910b",
     re.IGNORECASE,
 )
+_PACKAGE = re.compile(r"Ascend-cann-(?:kernels-)?910b\w*", re.IGNORECASE)
+_SOC = re.compile(r"soc_?version[=: \"']+Ascend910B[1-4]\w*", re.IGNORECASE)
 _VARIABLES = ("SOC_VERSION", "ASCEND_SOC_VERSION", "ASCEND_CHIP", "NPU_SOC", "CHIP_TYPE", "DEVICE_TYPE", "ASCEND_CANN_IMAGE", "IMAGE")
 
 
@@ -56,6 +58,19 @@ def _said(v: View) -> Iterator[tuple[Evidence, str]]:
         found = _A2.search(text.text)
         if found and "/Ascend" in path:
             yield text.at(found.start()), found[0]
+    for listing in v.machine.listings.values():
+        for entry in listing.entries:
+            if _PACKAGE.search(entry.name):
+                yield entry.evidence, entry.name
+    for log in v.machine.logs:
+        for line, place in log.lines():
+            found = _PACKAGE.search(line) or _SOC.search(line)
+            if found:
+                yield place, found[0]
+    for name in ("vllm-ascend", "mindie", "mindie-llm"):
+        package = v.machine.package(name)
+        if package:
+            yield package.evidence, f"{name} {package.value}"
 
 
 def kernels_for_other_chip(v: View) -> list[Fact]:
