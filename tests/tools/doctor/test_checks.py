@@ -115,6 +115,11 @@ WELL: Mapping[str, Mapping[str, str]] = {
     "driver's own log lines": {
         "dmesg.txt": "[ 2081.844061] [ascend] [devmm] [devmm_svm_release_private_proc 2270] <kworker/1:1> Device process exited. (hostpid=-1)\n"
     },
+    "listings that were filtered": {
+        "ls_dev.txt": "$ ls -l /dev | grep davinci\ncrw-rw-rw- 1 HwHiAiUser HwHiAiUser 236, 0 Nov  3 10:00 davinci0\n",
+        "pip_list.txt": "$ pip list | grep npu\ntorch-npu 2.5.1\n",
+        "lsmod.txt": "$ lsmod | grep xfs\nxfs 1699840 1\n",
+    },
     "nothing but npu-smi": {name: "" for name in host() if name != "npu-smi.txt"},
     "nothing but a pip list": {name: "" for name in host() if name != "pip_list.txt"},
     "nothing but an environment": {name: "" for name in host() if name != "env.txt"},

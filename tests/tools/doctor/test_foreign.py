@@ -73,6 +73,20 @@ def test_one_pasted_text_with_prompts_is_a_machine(tmp_path: Path) -> None:
     assert {"soc-910", "driver-version"} <= {f.name for f in facts(machine)}
 
 
+def test_commands_into_a_container_and_with_their_path_are_known(tmp_path: Path) -> None:
+    text = f"$ docker exec -it job npu-smi info\n{KINDS['healthy'].files['npu-smi.txt']}# /usr/bin/ls /dev/davinci0\n/dev/davinci0\n"
+    (tmp_path / "x.txt").write_text(text)
+    machine = foreign(tmp_path)
+    assert [o.command for o in machine.outputs] == ["npu-smi info"]
+    assert "davinci0" in machine.listings["/dev"].names()
+
+
+def test_files_of_two_machines_are_noted(tmp_path: Path) -> None:
+    write_folder(KINDS["healthy"], tmp_path / "node1")
+    write_folder(KINDS["driver-too-old"], tmp_path / "node2")
+    assert any("several machines" in note for note in foreign(tmp_path).notes)
+
+
 def test_a_log_that_came_along_is_diagnosed_and_keeps_its_name(tmp_path: Path) -> None:
     write_folder(KINDS["healthy"], tmp_path)
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\n  File 'x.py', line 1\nValueError: no\n")

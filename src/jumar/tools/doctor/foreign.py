@@ -17,6 +17,7 @@ from jumar.tools.doctor.recognise import kind_of
 from jumar.tools.doctor.transcript import Section, sections, tables
 from jumar.tools.knowledge import Evidence
 
+SEVERAL = "files of several machines"
 MARKER = "jumar-collected.txt"  # its presence says that everything was copied that the checks look at
 MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
@@ -101,6 +102,9 @@ def _file(name: str, text: str, pieces: _Pieces) -> None:
     placed = _ROOTS.search(name)
     if placed and ("/ascend_seclog/" in name or not re.search(r"\.(?:log|txt)$", name)):
         path = "/" + placed[1]
+        other = pieces.files.get(path)
+        if other is not None and other.text != text and not any(n.startswith(SEVERAL) for n in pieces.notes):
+            pieces.notes.append(f"{SEVERAL}: {other.source} and {name} differ; give the folder of one")
         pieces.files[path] = Text(name, text)
         _from_file(path, Text(name, text), pieces)
         return

@@ -19,7 +19,8 @@ _ABSENT = re.compile(r"ls: (?:cannot access|无法访问) ?['‘\"]?(?P<path>/[^
 
 def listings(text: Text, command: str = "") -> dict[str, Listing]:
     """Folders that `ls` listed.   command: with the paths that were asked for; without it, the headings and full paths tell."""
-    asked = [word for word in command.split()[1:] if not word.startswith("-")]
+    whole = not re.search(r"[|&;]", command)  # `ls /dev | grep davinci` says nothing of other names
+    asked = [word for word in re.split(r"[|&;>]", command)[0].split()[1:] if not word.startswith("-")]
     folders = [word.rstrip("/") for word in asked if word.startswith("/") and "*" not in word]
     heading = folders[0] if len(folders) == 1 else ""
     found: dict[str, list[Entry]] = {}
@@ -46,12 +47,12 @@ def listings(text: Text, command: str = "") -> dict[str, Listing]:
                 folder, _, name = name.rstrip("/").rpartition("/")
             if folder and name not in (".", ".."):
                 found.setdefault(folder, []).append(Entry(name, entry.mode, entry.owner, entry.group, entry.target, place))
-    for folder in folders:
+    for folder in folders if whole else ():
         if folder in found or (len(folders) == 1 and not full and not found):
             found.setdefault(folder, [])
             patterns.setdefault(folder, []).append("*")
     for word in asked:
-        if "*" in word and word.startswith("/"):
+        if whole and "*" in word and word.startswith("/"):
             folder, _, name = word.rpartition("/")
             patterns.setdefault(folder, []).append(name)
             found.setdefault(folder, [])

@@ -19,6 +19,7 @@ df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which ec
 LONGEST = 2000  # a longer line is no prompt
 LARGEST = 4 << 20  # characters: a longer text is a log, nobody pastes that much
 KNOWN = frozenset(_WORDS.split())
+_INTO = re.compile(r"^(?:docker|nerdctl|kubectl)\s+exec\s+(?:-\S+\s+){0,6}[\w./-]{1,200}\s+(?:(?:-\S+\s+){0,6}--\s+)?")
 _EXIT = re.compile(r"^\[exit (-?\d{1,6})\]$")
 
 
@@ -67,8 +68,10 @@ def _command(line: str) -> str:
     prompt = _PROMPT.match(line) if len(line) < LONGEST else None
     if not prompt:
         return ""
-    command = prompt["command"].removeprefix("sudo ").strip()
-    word = command.split()[0].rsplit("/", 1)[-1]
+    command = _INTO.sub("", prompt["command"].removeprefix("sudo ").strip())
+    first, *rest = command.split(maxsplit=1) or [""]
+    word = first.rsplit("/", 1)[-1]
+    command = " ".join([word, *rest])
     if word not in KNOWN:
         return ""
     if prompt["perhaps"] and not re.match(r"(npu-smi|hccn_tool|ls|cat|pip3?|uname|docker|lsmod|dmesg|env)\b", command):

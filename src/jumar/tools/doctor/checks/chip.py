@@ -36,7 +36,7 @@ def first_generation(v: View) -> list[Fact]:
             place = entry.evidence if entry and entry.evidence.text else Evidence(listing.source, 0, "ascend910b")
             return [
                 *own,
-                fact("first-generation-taken-for-a2", [chip[1].evidence, place], name=chip[1].value, what="kernels for ascend910b"),
+                fact("first-generation-taken-for-a2", [chip[1].evidence, place], name=chip[1].value, what="kernel/config/ascend910b"),
             ]
     for place, what in _said(v):
         return [*own, fact("first-generation-taken-for-a2", [chip[1].evidence, place], name=chip[1].value, what=what)]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from jumar.device.ascend import read_version, within
+from jumar.tools.doctor.machine import Output
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Fact
 
@@ -113,10 +114,15 @@ def modules_missing(v: View) -> list[Fact]:
     m = v.machine
     if m.in_container or not v.driver:
         return []
-    texts = [m.files["/proc/modules"]] if "/proc/modules" in m.files else [o.text for o in m.output("lsmod")]
+    texts = [m.files["/proc/modules"]] if "/proc/modules" in m.files else [o.text for o in m.output("lsmod") if _tells_modules(o)]
     if not texts or any(re.search(r"^(?:drv_|ascend_|davinci|asdrv)", t.text, re.MULTILINE) for t in texts):
         return []
     return [fact("driver-modules-missing", [texts[0].at(0), v.driver["Version"].evidence if "Version" in v.driver else None])]
+
+
+def _tells_modules(output: Output) -> bool:
+    """All modules were listed, or those were asked for that the driver has."""
+    return "|" not in output.command or bool(re.search(r"drv|ascend|davinci", output.command, re.IGNORECASE))
 
 
 def install_log(v: View) -> list[Fact]:

@@ -51,7 +51,8 @@ def torch_pair(v: View) -> list[Fact]:
     if plugin is None:
         return []
     if torch is None:
-        return [fact("torch-missing", [plugin.evidence], torch_npu=plugin.value)] if v.machine.packages else []
+        whole = "pip" in v.machine.packages or v.machine.whole  # `pip list | grep npu` does not show torch
+        return [fact("torch-missing", [plugin.evidence], torch_npu=plugin.value)] if whole else []
     wanted = ".".join(re.findall(r"\d+", plugin.value)[:3])
     have = ".".join(re.findall(r"\d+", torch.value.split("+")[0])[:3])
     if wanted != have:
