@@ -10,13 +10,12 @@ import pytest
 from jumar.tools.knowledge import layers
 from tests.field.exam import Grade, Report, graded, mean, reports
 
-FLOOR = 0.80
+FLOOR = 0.80  # 0.92 when the exam was written
 # healthy texts in which words of failures are found all the same; who mends one takes it out
 NOT_YET = {
     "healthy-04": "a count of devices is said to be one that is missing",
     "healthy-09": "the name of a test that passed is read as a failure",
     "healthy-11": "a warning that double is cast to float, which costs nothing",
-    "healthy-13": "settings that are exported name timeouts and are no timeouts",
 }
 
 
