@@ -39,6 +39,12 @@ def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumar"
 
 
+def _default_snapshots() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "jumar" / "snapshots"
+
+
+_DEFAULTS: dict[str, Callable[[], Path]] = {"cache_dir": _default_cache, "snapshot_dir": _default_snapshots}  # that the environment makes
+
 SETTINGS: dict[str, Setting] = {
     s.name: s
     for s in (
@@ -60,6 +66,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("momentum_nesterov", False, "nn.Momentum does what use_nesterov is documented to do; MindSpore 2.10 ignores it on the CPU", _flag),
         Setting("soc", "Ascend910B4", "the Ascend chip whose twin stands in where a script asks for device_target='Ascend'; `jumar soc list` names them"),
         Setting("rules", "", "folder of your own *.toml rules, read by `jumar diagnose` and `jumar doctor` beside ours", str),
+        Setting("snapshot_dir", None, "folder of `jumar snapshot`; default $XDG_DATA_HOME/jumar/snapshots or ~/.local/share/jumar/snapshots", Path),
         Setting("skip_passes", "", "comma-separated names of passes to leave out", str, changes_code=True),
     )
 }  # fmt: skip
@@ -74,7 +81,7 @@ def config(name: str) -> Any:
     if name == "save_graphs" and text is None:
         return _mindspore_save_graphs()
     if text is None:
-        return _default_cache() if name == "cache_dir" else setting.default
+        return _DEFAULTS[name]() if name in _DEFAULTS else setting.default
     try:
         return setting.parse(text)
     except ValueError as error:

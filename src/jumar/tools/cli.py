@@ -33,6 +33,10 @@ COMMANDS = {  # name: (module, one line for --help)
     "doctor": ("jumar.tools.doctor.command", "Say which layer of an Ascend machine is at fault, with the proof and the way out."),
     "diagnose": ("jumar.tools.diagnose.command", "Say which layer is at fault in logs, with the line that proves it and the way out."),
     "compat": ("jumar.tools.compat", "Say whether driver, firmware, CANN, framework and Python fit, and which set does."),
+    "snapshot": (
+        "jumar.tools.snapshot",
+        "Keep the versions of this machine before an upgrade; say afterwards what changed, and the way back.",
+    ),
     "ops": ("jumar.tools.ops", "List the operators and what each can do."),
     "explain": ("jumar.tools.explain", "Explain an error code: Jumar's own, or one of any layer of an Ascend host."),
     "cache": ("jumar.tools.cache", "Show or clear the compile cache."),

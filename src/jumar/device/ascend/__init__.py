@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from jumar.device.ascend.hccn import Hccn, HccnDevice, LinkChange, LinkHistory, Optical, Ping, Tls, check_hccn, parse_hccn
     from jumar.device.ascend.json_lines import Entry, read_json
-    from jumar.device.ascend.matching import Contradiction, MatchingSet, Step, matching_set
+    from jumar.device.ascend.matching import Contradiction, MatchingSet, Step, matching_set, steps
     from jumar.device.ascend.npu_smi import Failure, HealthFinding, Holding, NpuSmi, busy, health_findings, parse_npu_smi
     from jumar.device.ascend.npu_smi_forms import FaultEvent, Mapped, Process, Properties, Topology
     from jumar.device.ascend.npu_smi_tables import Npu, soc_of
@@ -62,7 +62,7 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "docker": "Container DeviceMap Inside Mount check_container inside_container parse_docker_inspect parse_docker_run",
     "hccn": "Hccn HccnDevice LinkChange LinkHistory Optical Ping Tls check_hccn parse_hccn",
     "json_lines": "Entry read_json",
-    "matching": "Contradiction MatchingSet Step matching_set",
+    "matching": "Contradiction MatchingSet Step matching_set steps",
     "npu_smi": "Failure HealthFinding Holding NpuSmi busy health_findings parse_npu_smi",
     "npu_smi_forms": "FaultEvent Mapped Process Properties Topology",
     "npu_smi_tables": "Npu soc_of",
@@ -161,6 +161,7 @@ __all__ = [
     "releases",
     "soc_of",
     "soc_of_kernels_package",
+    "steps",
     "versions_of_files",
     "versions_stated",
     "visible_ids",

@@ -63,6 +63,7 @@ class Neutral:
     def learn(self, text: str) -> None:
         """Names, secrets and versions that this text tells, to be known in every other."""
         self.literal = None
+        text = text.encode("utf-8", "replace").decode()
         for kinds, pattern in PLACES:
             for found in pattern.finditer(text):
                 for group, kind in enumerate(kinds.split(), 1):
@@ -85,8 +86,7 @@ class Neutral:
 
     def text(self, text: str) -> str:
         """The text with stand-ins; as many lines as before."""
-        text = text.encode("utf-8", "replace").decode()
-        text = self._without_secrets(text)
+        text = self.secretless(text)
         text = _sub(_PROXY, text, lambda m: f"{m[1]}{m[2]}{m[3] or ''}{self._proxy(m[4])}")
         text = _sub(_NO_PROXY, text, lambda m: f"{m[1]}{m[2]}{self._stand_in('proxy', m[3], 'HIDDEN')}")
         for kinds, pattern in PLACES:
@@ -123,7 +123,9 @@ class Neutral:
             return f"{self._name(kind, first)}.example.org" if first and not first.isdigit() else self._stand_in(kind, name)
         return self._stand_in(kind, name)
 
-    def _without_secrets(self, text: str) -> str:
+    def secretless(self, text: str) -> str:
+        """The text with stand-ins for secrets alone."""
+        text = text.encode("utf-8", "replace").decode()
         pieces: list[str] = []
         end = 0
         for taken in sorted(_taken(text), key=lambda t: (t.start, -len(t.value))):
