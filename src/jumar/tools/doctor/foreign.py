@@ -67,7 +67,7 @@ def foreign(path: Path) -> Machine:
         pieces.files,
         pieces.listings,
         tuple(pieces.outputs),
-        pieces.environment,
+        _expanded(pieces.environment),
         pieces.packages,
         pieces.identity,
         tuple(pieces.logs),
@@ -81,6 +81,18 @@ def foreign(path: Path) -> Machine:
             code="doctor-from",
         )
     return machine
+
+
+def _expanded(environment: dict[str, Seen]) -> dict[str, Seen]:
+    """Variables whose values name others (`${ASCEND_TOOLKIT_HOME}/opp`, of a set_env.sh) with those filled in."""
+
+    def of(name: re.Match[str]) -> str:
+        known = environment.get(name[1])
+        return known.value if known and "$" not in known.value and len(known.value) < 1000 else name[0]
+
+    return {
+        n: replace(s, value=re.sub(r"\$\{?([A-Za-z_]\w{0,60})\}?", of, s.value)) if "$" in s.value else s for n, s in environment.items()
+    }
 
 
 def _from_names(shelf: Shelf, pieces: _Pieces) -> None:
@@ -185,6 +197,8 @@ def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
             _of_cann(kind, text, pieces)
         case "rank-table":
             pieces.files.setdefault(f"/{text.source}", text)
+        case "known":
+            pass
         case "log":
             pieces.logs.append(text)
         case "other":

@@ -17,6 +17,7 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("file:/usr/local/Ascend/driver/version.info", r"^(?:ascendhal_version|compatible_version_fw)\s*="),
     ("toolkit", r"^package_name\s*=\s*Ascend-cann|^path=/\S*(?:Ascend|cann)"),
     ("version.cfg", r"^\w+_(?:running|installed|upgrade)_version\s*=\s*\["),
+    ("known", r"^[A-Z]\w+_(?:Install_Type|UserName|Chip_Type)="),  # a package's own install.info, of which nothing is asked
     ("component", r"^version_dir\s*=|^required_package_\w+\s*="),
     ("nnal", r"Ascend-cann-atb"),
     ("rank-table", r'"(?:server_list|group_list|rank_list)"\s*:'),

@@ -147,7 +147,13 @@ def driver_pair(v: View) -> list[Fact]:
         if own and serves and runs:
             branch, driver_branch = _branch(own.value), _branch(runs.value)
             if branch and branch not in serves.value and not (served and driver_branch in served.value):
-                values = {"driver": _value(driver), "cann": release.version, "branch": branch, "wanted": _wanted(release.version)}
+                values = {
+                    "driver": _value(driver),
+                    "cann": release.version,
+                    "branch": branch,
+                    "driver_branch": driver_branch,
+                    "wanted": _wanted(release.version),
+                }
                 return [
                     fact(
                         "driver-too-old-for-cann" if _older(v, release, driver_branch, branch) else "driver-cann-mismatch",
@@ -175,7 +181,8 @@ def _by_table(release: Release, driver: Seen, declared: bool) -> list[Fact]:
     for pair in pairings({"cann": cann, "driver": runs}):
         named = [w for w in map(read_version, pair.wanted) if w]
         older = bool(named) and runs < min(named)
-        values = {"driver": driver.value, "cann": release.version, "wanted": ", ".join(pair.wanted[:4])}
+        wanted = ", ".join(pair.wanted[:4])
+        values = {"driver": driver.value, "cann": release.version, "wanted": wanted}
         places = [driver.evidence, release.evidence]
         if pair.verdict == "outside" and (older or not declared):
             return [fact("driver-too-old-for-cann" if older else "driver-cann-mismatch", places, **values)]
