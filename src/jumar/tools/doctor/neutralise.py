@@ -40,6 +40,9 @@ _VERSION_BEFORE = re.compile(  # at the end of what stands before a number
     re.IGNORECASE,
 )
 _CHAIN = re.compile(r"(\d+(?:\.\d+){3})\S{0,3}[ \t\"'`]*(?:->|=>|→|/|,|and|or|to|vs\.?)[ \t\"'`]*$")  # another version, an arrow
+_KERNEL_BEFORE = re.compile(r"\d\.\d{1,3}\.\d{1,3}-$")  # 5.10.0-60.18.0.50
+_OF_DRIVER = re.compile(r"2[1-6]\.[0-5]\.\d\.\d{1,2}")  # what releases of the driver look like
+_ADDRESS_BEFORE = re.compile(r"(?:ip|addr\w*|host|peer|server|node|from|to|connect\w*|//|@)[\s\"'`:=\[(<]{0,4}$", re.IGNORECASE)
 _FILE_AROUND = re.compile(r"linux|aarch64|x86_64|\.run\b|\.rpm\b|\.deb\b|\.whl\b|\.oe\d|\.el\d|==", re.IGNORECASE)
 
 
@@ -244,7 +247,13 @@ class Neutral:
             return False
         before = text[max(0, start - 80) : start]
         earlier = _CHAIN.search(before)
-        return value in self.versions or bool(_VERSION_BEFORE.search(before)) or bool(earlier and earlier[1] in self.versions)
+        if _OF_DRIVER.fullmatch(value) and not _ADDRESS_BEFORE.search(before):
+            return True
+        return (
+            value in self.versions
+            or bool(_KERNEL_BEFORE.search(before) or _VERSION_BEFORE.search(before))
+            or bool(earlier and earlier[1] in self.versions)
+        )
 
     def _address(self, value: str) -> str:
         """The stand-in of an IPv4 address: addresses of one /24 stay together; what is no address of a machine stays."""
