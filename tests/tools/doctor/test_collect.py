@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi
+from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi, write_folder
 
 from jumar.base import ToolError
 from jumar.tools.doctor import collect as packing
@@ -119,6 +119,14 @@ def test_a_collection_reads_back_to_the_same_verdict(root: Path, tmp_path: Path,
     assert names(done.machine) == names(again)
     if spoil is not spoil_nothing:
         assert names(again) != []
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_files_that_were_copied_can_be_collected_again_with_the_same_verdict(name: str, tmp_path: Path) -> None:
+    copied = foreign(write_folder(KINDS[name], tmp_path / "copied"))
+    again = foreign(collect(copied, tmp_path / "out.tar.gz", []).path)
+    assert again.whole == copied.whole
+    assert names(again) == names(copied)
 
 
 def test_a_collection_names_nobody(root: Path, tmp_path: Path) -> None:

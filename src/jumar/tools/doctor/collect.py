@@ -22,7 +22,7 @@ from pathlib import Path
 from jumar.base import ToolError
 from jumar.tools.diagnose.sources import is_binary
 from jumar.tools.doctor.archive import decode
-from jumar.tools.doctor.foreign import MANIFEST
+from jumar.tools.doctor.foreign import MANIFEST, MARKER, PARTIAL
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
 from jumar.tools.doctor.neutralise import neutralised
@@ -100,6 +100,8 @@ def collect(machine: Machine, out: Path, logs: Iterable[Path] | None = None, *, 
         raise ToolError(f"{out}: must not be there yet, got a file", hint="another name, or --force to replace it", code="collect-out")
     whole = replace(machine, logs=(*machine.logs, *newest_logs(log_places(machine) if logs is None else logs)))
     plain = dict(texts(whole))
+    if not whole.whole:  # files that somebody copied: what is not among them may still be there
+        plain[MARKER] += f"{PARTIAL}\n"
     for number, log in enumerate(whole.logs, 1):
         plain[f"logs/{number:02d}-{_last(log.source)}"] = log.text
     user = whole.identity.user

@@ -19,6 +19,7 @@ from jumar.tools.knowledge import Evidence
 
 SEVERAL = "files of several machines"
 MARKER = "jumar-collected.txt"  # its presence says that everything was copied that the checks look at
+PARTIAL = "partial = yes"  # in it: only some of that was there
 MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
     r"(?:^|/)((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
@@ -51,13 +52,13 @@ def foreign(path: Path) -> Machine:
     shelf = read(path)
     pieces = _Pieces()
     marker = next((name for name, _ in shelf.texts if name.rsplit("/", 1)[-1] == MARKER), "")
-    whole = bool(marker)
+    whole = bool(marker) and PARTIAL not in dict(shelf.texts)[marker]
     beside = marker.removesuffix(MARKER)
     _from_names(shelf, pieces)
     for name, text in shelf.texts:
         if name == marker:
             pieces.identity = _told(Text(name, text), pieces.identity)
-        elif whole and name.startswith(f"{beside}files/"):
+        elif marker and name.startswith(f"{beside}files/"):
             place = name.removeprefix(f"{beside}files")
             pieces.files[place] = Text(name, text)
             _from_file(place, pieces.files[place], pieces)
