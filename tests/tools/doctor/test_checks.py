@@ -10,6 +10,7 @@ import pytest
 from tests.field.machines import (
     INSIDE,
     KERNELS,
+    NOT_MAPPED,
     TOOLKIT,
     Kind,
     cann,
@@ -301,3 +302,19 @@ def test_a_driver_is_judged_by_the_table_where_only_its_version_is_known(
     files = {"npu-smi.txt": smi(driver_version), "cann.txt": info}
     verdict = examine(foreign(write_folder(Kind("old", files), tmp_path))).verdict
     assert [f.rule.name for f in verdict.findings] == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"npu-smi.txt": "DrvMngGetConsoleLogLevel failed. (g_conLogLevel=3)\ndcmi module initialize failed. ret is -8005\n"},
+        {"env.txt": environment(HOSTNAME="4f1c2ab3d4e5"), "npu-smi.txt": ""},
+        {"env.txt": environment(ASCEND_VISIBLE_DEVICES="0"), "npu-smi.txt": "bash: npu-smi: command not found\n"},
+        {".dockerenv": " ", "npu-smi.txt": ""},
+    ],
+    ids=["-8005", "host name", "visible devices", "dockerenv"],
+)
+def test_a_container_is_known_by_what_is_copied_where_nothing_names_it(more: Mapping[str, str], tmp_path: Path) -> None:
+    files = host(**{"ls_dev.txt": NOT_MAPPED, "lsmod.txt": "", **more})
+    verdict = examine(foreign(write_folder(Kind("container", files), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-container-nodes-missing"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jumar.base import ToolError
+from jumar.device.ascend import inside_container
 from jumar.tools.doctor import readings
 from jumar.tools.doctor.archive import Shelf, read
 from jumar.tools.doctor.machine import UNKNOWN, Entry, Identity, Listing, Machine, Output, Seen, Text
@@ -98,6 +99,9 @@ def _expanded(environment: dict[str, Seen]) -> dict[str, Seen]:
 
 def _from_names(shelf: Shelf, pieces: _Pieces) -> None:
     """What names alone tell: device files, and folders of kernels in a copied tree."""
+    marker = next((name for name in shelf.names if name.rsplit("/", 1)[-1] in (".dockerenv", ".containerenv")), "")
+    if marker:
+        pieces.identity = replace(pieces.identity, container=Seen("docker", Evidence(marker, 0, "it is there")))
     nodes = {name: (mode, owner, group) for name, mode, owner, group in shelf.nodes}
     for name in shelf.names:
         node = re.search(r"(?:^|/)dev/((?:davinci|devmm_svm|hisi_hdc|asdrv_svm)[^/]*)$", name)
@@ -256,9 +260,11 @@ def _from_file(path: str, text: Text, pieces: _Pieces) -> None:
     elif path == "/proc/version":
         pieces.identity = _identity("uname", text, "", pieces.identity)
     elif path == "/proc/1/cgroup":
-        place = text.find(r"docker|kubepods|containerd|libpod")
-        if place:
-            pieces.identity = replace(pieces.identity, container=Seen("docker", place))
+        kind = inside_container(text.text).kind
+        if kind:
+            pieces.identity = replace(
+                pieces.identity, container=Seen(kind, text.find(r"docker|kubepods|containerd|libpod|isula|lxc") or text.at(0))
+            )
 
 
 def _told(text: Text, identity: Identity) -> Identity:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
+from jumar.device.ascend import inside_container
 from jumar.tools.doctor import abi
 from jumar.tools.doctor.commands import Runner, ask, run
 from jumar.tools.doctor.machine import Entry, Identity, Listing, Machine, Output, Seen, Text, normal
@@ -34,7 +35,7 @@ FILES = (
     "proc/modules",
     "proc/version",
     "proc/1/cgroup",
-    "proc/mounts",
+    "proc/self/mountinfo",
     "proc/self/limits",
     "proc/net/tcp",
     "proc/net/tcp6",
@@ -303,10 +304,11 @@ def _identity(root: Path, env: Mapping[str, str], files: Mapping[str, Text], not
 
 def _container(root: Path, env: Mapping[str, str], files: Mapping[str, Text]) -> Seen:
     """What shows that this is a container; "no" where nothing does."""
-    for marker, kind in ((".dockerenv", "docker"), ("run/.containerenv", "podman")):
-        if (root / marker).exists():
-            return Seen(kind, Evidence(f"/{marker}", 0, f"/{marker} is there"))
-    if env.get("KUBERNETES_SERVICE_HOST"):
-        return Seen("kubernetes", Evidence("environment", 0, "KUBERNETES_SERVICE_HOST is set"))
-    place = files.get("/proc/1/cgroup", Text("", "")).find(r"docker|kubepods|containerd|lxc|libpod")
-    return Seen("docker", place) if place else Seen("no", Evidence("/proc/1/cgroup", 0, "no container named"))
+    found = inside_container(
+        files.get("/proc/1/cgroup", Text("", "")).text,
+        dockerenv=(root / ".dockerenv").exists(),
+        environment=env,
+        mounts=files.get("/proc/self/mountinfo", Text("", "")).text,
+    )
+    told = found.evidence[0] if found.evidence else "no container named"
+    return Seen(found.kind or "no", Evidence("/proc/1/cgroup" if "cgroup" in told or not found else "system", 0, told))

@@ -115,6 +115,24 @@ class View:
         return tuple(sorted(int(n[7:]) for n in listing.names() if re.fullmatch(r"davinci\d{1,4}", n))) if listing else ()
 
     @property
+    def inside(self) -> bool:
+        """A container: it was shown, or, where nothing was told of it, what was copied is as in one."""
+        m = self.machine
+        if m.identity.container:
+            return m.in_container
+        codes = {f.code for smi in self.smi for f in smi.read.failures}
+        modules = "/proc/modules" in m.files or bool(m.output("lsmod"))
+        return (
+            bool(
+                codes & {-8005, -8020}
+                or m.output("docker inspect", "docker-inspect")
+                or re.fullmatch(r"[0-9a-f]{12}", m.variable("HOSTNAME"))
+                or any(name in m.environment for name in ("ASCEND_VISIBLE_DEVICES", "ASCEND_RUNTIME_OPTIONS", "KUBERNETES_SERVICE_HOST"))
+            )
+            and not modules
+        )
+
+    @property
     def ascend(self) -> bool:
         """Anything that speaks of an NPU or its software."""
         return (

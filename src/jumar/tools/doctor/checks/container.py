@@ -29,7 +29,7 @@ def nodes_missing(v: View) -> list[Fact]:
         return []
     names = [*(["davinci0 ..."] if no_card else []), *lacking]
     text = ", ".join(f"/dev/{n}" for n in names)
-    if not v.machine.in_container:
+    if not v.inside:
         return [fact("device-nodes-missing", [_place(listing.evidence, listing.source, text)], nodes=text)] if v.driver_version else []
     place = _place(listing.evidence, listing.source, text)
     container = v.machine.identity.container
@@ -103,7 +103,7 @@ def _may(entry: Entry, user: str, groups: list[str]) -> bool:
 def mounts_missing(v: View) -> list[Fact]:
     """The driver's libraries, npu-smi and version files in a container that has the nodes."""
     m = v.machine
-    if not m.in_container or not v.devices:
+    if not v.inside or not v.devices:
         return []
     lacking = [p for p in (_LIB, "/usr/local/Ascend/driver/version.info", "/etc/ascend_install.info") if m.has(p) is False]
     if m.has("/usr/local/Ascend/driver") is False or _LIB in lacking:
@@ -144,7 +144,7 @@ def visible_devices(v: View) -> list[Fact]:
         if beyond:
             return [fact("visible-device-absent", [seen.evidence], variable=name, value=seen.value, count=count, last=count - 1)]
     asked_seen = v.machine.environment.get("ASCEND_VISIBLE_DEVICES")
-    if asked_seen and v.machine.in_container and v.devices and re.fullmatch(r"[\d,-]+", asked_seen.value):
+    if asked_seen and v.inside and v.devices and re.fullmatch(r"[\d,-]+", asked_seen.value):
         asked_for = set(visible_ids(asked_seen.value) or ())
         if not asked_for <= set(v.devices):
             text = ", ".join(f"davinci{n}" for n in v.devices)

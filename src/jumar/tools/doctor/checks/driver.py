@@ -20,7 +20,7 @@ _IDLE_MB = 4096  # an idle A2 or A3 card shows up to 3.4 GB
 def driver_missing(v: View) -> list[Fact]:
     """A card or the software for it is there, its driver is not (on a host)."""
     m = v.machine
-    if m.in_container or v.driver_version or v.devices:
+    if v.inside or v.driver_version or v.devices:
         return []
     cards = [place for o in m.output("lspci") for line, place in o.text.lines() if re.search(r"19e5:d(?:10|50|80)\w", line, re.IGNORECASE)]
     absent = [s.place(f.line) for s in v.smi for f in s.read.failures if f.kind == "not-found"]
@@ -44,7 +44,7 @@ def npu_smi_fails(v: View) -> list[Fact]:
                 found.append(fact(name, [place], code=failure.code))
             elif failure.kind == "library":
                 found.append(fact("npu-smi-library-missing", [place]))
-            elif failure.kind == "not-found" and (v.machine.in_container or v.devices):
+            elif failure.kind == "not-found" and (v.inside or v.devices):
                 found.append(fact("npu-smi-absent", [place]))
         if not smi.read.failures and re.search(r"no answer within [\d.]+ s", smi.text.text):
             found.append(fact("npu-smi-hangs", [smi.text.at(0)]))
@@ -104,7 +104,7 @@ def half_upgraded(v: View) -> list[Fact]:
         if tool.lower() != runs.lower():
             return [fact("driver-half-upgraded", [place], tool=tool, runs=runs)]
         file = v.driver.get("package_version") or v.driver.get("Version")
-        if file and not v.machine.in_container and file.value.lower() != runs.lower():
+        if file and not v.inside and file.value.lower() != runs.lower():
             return [fact("driver-half-upgraded", [place, file.evidence], tool=file.value, runs=runs)]
     return []
 
@@ -112,7 +112,7 @@ def half_upgraded(v: View) -> list[Fact]:
 def modules_missing(v: View) -> list[Fact]:
     """The driver is installed, its modules are not in the kernel (on a host)."""
     m = v.machine
-    if m.in_container or not v.driver:
+    if v.inside or not v.driver:
         return []
     texts = [m.files["/proc/modules"]] if "/proc/modules" in m.files else [o.text for o in m.output("lsmod") if _tells_modules(o)]
     if not texts or any(re.search(r"^(?:drv_|ascend_|davinci|asdrv)", t.text, re.MULTILINE) for t in texts):
