@@ -42,7 +42,11 @@ _WORDS = {
         "system": "system",
         "come": "{name} {new} is new",
         "gone": "{name} {old} is gone",
-        "files": "{n} files changed with it, {gone} gone, {come} new",
+        "with": "files: {parts}",
+        "files": "{n} changed with it",
+        "files-gone": "{n} gone",
+        "files-come": "{n} new",
+        "and": ", ",
         "more-files": "{n} more files changed",
         "file": "{name} changed",
         "file-come": "{name} is new",
@@ -78,7 +82,11 @@ _WORDS = {
         "system": "系统",
         "come": "新增 {name} {new}",
         "gone": "{name} {old} 已不在",
-        "files": "随之改变 {n} 个文件，减少 {gone} 个，新增 {come} 个",
+        "with": "文件：{parts}",
+        "files": "随之改变 {n} 个",
+        "files-gone": "减少 {n} 个",
+        "files-come": "新增 {n} 个",
+        "and": "，",
         "more-files": "另有 {n} 个文件改变",
         "file": "{name} 已改变",
         "file-come": "新增 {name}",
@@ -250,10 +258,11 @@ def _said(change: Change, words: dict[str, str]) -> Iterator[str]:
     values = {"name": change.name, "old": change.old, "new": change.new}
     known = "come" if not change.old else "gone" if not change.new else ""
     match change.kind:
-        case "files" if change.warning or change.old == change.new == "0":
+        case "more":
             yield _warned(change, words["more-files"].format(n=change.name), words)
         case "files":
-            yield words["files"].format(n=change.name, gone=change.old, come=change.new)
+            counts = zip(("files", "files-gone", "files-come"), (change.name, change.old, change.new), strict=True)
+            yield words["with"].format(parts=words["and"].join(words[word].format(n=n) for word, n in counts if n != "0"))
         case "file":
             yield _warned(change, words[f"file-{known}" if known else "file"].format(**values), words)
         case "variable" if not known and ":" in change.old + change.new:

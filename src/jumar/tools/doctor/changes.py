@@ -35,9 +35,8 @@ _WORSE = {"ok": 0, "inside": 1, "unknown": 2, "outside": 3}
 
 @dataclass(frozen=True)
 class Change:
-    """One difference.   kind: version, variable, file, or files (several of a group at once); old, new: empty where it was, or is, not there;
-
-    warning: it is not what an upgrade does.
+    """One difference.   kind: version, variable, file; files: name of them changed with the version, old of them went, new of them came;
+    more: name of them are not listed.   old, new: empty where it was, or is, not there; warning: it is not what an upgrade does.
     """
 
     group: str
@@ -81,7 +80,7 @@ def compared(old: Snapshot, new: Snapshot) -> Changes:
     was, now = components(old), components(new)
     named = {_COMPONENTS[c.group, c.name] for c in found if c.kind == "version" and (c.group, c.name) in _COMPONENTS}
     wanted = {name: version for name, version in was.items() if name in named or (name == "kernels" and "cann" in named)}
-    back = steps(wanted, now, soc=old.chip, arch=old.arch or "aarch64") if wanted else ()
+    back = steps(wanted, now, soc=old.chip or _chip_of_kernels(old), arch=old.arch or "aarch64") if wanted else ()
     done = {step.component for step in back}
     return Changes(
         old,
@@ -105,6 +104,12 @@ def components(snapshot: Snapshot) -> dict[str, Version]:
     if "cann" in found and snapshot.version("cann", "kernels for"):
         found["kernels"] = found["cann"]  # of the same release, where any are there
     return found
+
+
+def _chip_of_kernels(snapshot: Snapshot) -> str:
+    """The chip as its kernels name it, where npu-smi did not and there are those of one chip."""
+    kernels = snapshot.version("cann", "kernels for").split(", ")
+    return kernels[0] if len(kernels) == 1 else ""
 
 
 def _versions(old: Snapshot, new: Snapshot) -> Iterator[Change]:
@@ -135,7 +140,7 @@ def _files(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             was, now = ("" if path not in s.files else s.files[path].sha256[:12] or f"{s.files[path].nbytes} bytes" for s in (old, new))
             yield Change(group, "file", path, was, now, warning=group != "system")
         if len(other) > _NAMED:
-            yield Change(group, "files", str(len(other) - _NAMED), "0", "0", warning=group != "system")
+            yield Change(group, "more", str(len(other) - _NAMED), warning=group != "system")
 
 
 def _same(old: Snapshot, new: Snapshot, path: str) -> bool:
