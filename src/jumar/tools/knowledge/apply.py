@@ -67,7 +67,7 @@ def _order(finding: Finding) -> tuple[int, int, Moment]:
 def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
     def seen(pattern: str) -> list[Hit]:
         if pattern.startswith(FACT):
-            return [_as_hit(fact) for fact in facts.get(pattern[len(FACT) :], ())]
+            return [_as_hit(fact) for name in facts if fnmatchcase(name, pattern[len(FACT) :]) for fact in facts[name]]
         return list(hits.get(pattern, ()))
 
     if any(seen(pattern) for pattern in rule.without):
