@@ -109,6 +109,12 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "board.txt": sample("20_t_board_910_first_generation_23.0.5.txt", ("23.0.5", "25.0.rc1.1")),
         "npu-smi.txt": smi(),
     },
+    "board without root": {
+        "board.txt": sample(
+            "20_t_board_910_first_generation_23.0.5.txt", ("23.0.5", "25.0.rc1.1"), ("7.1.0.7.220", "NA"), (": OK", ": UNKNOWN")
+        ),
+    },
+    "table that was cut": {"ls_dev.txt": "", "env.txt": environment(ASCEND_RT_VISIBLE_DEVICES="4,5,6,7")},
     "CPU build of torch": {"pip_list.txt": pip(torch="2.5.1+cpu", torch_npu="2.5.1.post1"), **cann("8.2.RC1", "7.8.0.1.220")}
     | dict.fromkeys(cann(), "")
     | {"env.txt": environment("8.2.RC1")},

@@ -124,9 +124,9 @@ def driver_libraries_hidden(v: View) -> list[Fact]:
     m = v.machine
     if not m.environment or not m.has(_LIB) or not v.driver:
         return []
-    if "/driver/lib64" in m.variable("LD_LIBRARY_PATH") or any("driver/lib64" in t.text for _, t in m.glob("/etc/ld.so.conf.d/*")):
+    if "/driver/lib64" in m.variable("LD_LIBRARY_PATH") or any("driver/lib64" in t.text for _, t in m.glob("/etc/ld.so.conf*")):
         return []
-    if not m.whole and not m.glob("/etc/ld.so.conf.d/*"):
+    if not m.whole and not m.glob("/etc/ld.so.conf*"):
         return []
     path = m.environment.get("LD_LIBRARY_PATH")
     return [fact("driver-libraries-hidden", [path.evidence if path else Evidence("environment", 0, "LD_LIBRARY_PATH is not set")])]
@@ -134,7 +134,8 @@ def driver_libraries_hidden(v: View) -> list[Fact]:
 
 def visible_devices(v: View) -> list[Fact]:
     """ASCEND_RT_VISIBLE_DEVICES and DEVICE_ID that name cards which are not there."""
-    count = len(v.devices) or len({(n.npu, n.chip) for s in v.smi for n in s.read.npus})
+    # a table of npu-smi that was pasted may have been cut
+    count = len(v.devices) or (len({(n.npu, n.chip) for s in v.smi for n in s.read.npus}) if v.machine.whole else 0)
     if not count:
         return []
     for name, seen in v.variables("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_DEVICE_ID", "DEVICE_ID"):

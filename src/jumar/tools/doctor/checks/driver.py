@@ -54,17 +54,13 @@ def npu_smi_fails(v: View) -> list[Fact]:
 def firmware_pair(v: View) -> list[Fact]:
     """Firmware within the range that the driver names, and the driver within one that the firmware names; what npu-smi says of it."""
     driver, firmware = v.driver.get("Version"), v.firmware.get("Version")
-    stated = [
-        (smi, one)
-        for smi in v.smi
-        for one in smi.read.of("board")
-        if str(one.values.get("compatibility", "")).upper() in ("NOK", "UNKNOWN")
-    ]
-    for smi, one in stated[:1]:
-        place = smi.text.find(r"Compatibility\s*:\s*(?:NOK|UNKNOWN)")
-        return [
-            fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=_text(one.values.get("firmware_version")))
-        ]
+    for smi in v.smi:
+        for one in smi.read.of("board"):
+            verdict, told = str(one.values.get("compatibility", "")).upper(), _text(one.values.get("firmware_version"))
+            # in a container and without root the firmware is not told, and UNKNOWN means just that
+            if verdict == "NOK" or (verdict == "UNKNOWN" and told and not v.inside):
+                place = smi.text.find(r"Compatibility\s*:\s*(?:NOK|UNKNOWN)")
+                return [fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=told)]
     if not driver or not firmware:
         return []
     have, wanted = read_version(firmware.value), v.driver.get("compatible_version_fw")
@@ -103,8 +99,9 @@ def half_upgraded(v: View) -> list[Fact]:
         place = smi.text.find(r"npu-smi\s+\S+\s+Version:")
         if tool.lower() != runs.lower():
             return [fact("driver-half-upgraded", [place], tool=tool, runs=runs)]
-        file = v.driver.get("package_version") or v.driver.get("Version")
-        if file and not v.inside and file.value.lower() != runs.lower():
+        stated = [v.driver[key] for key in ("package_version", "Version") if key in v.driver]
+        file = stated[0] if stated else None
+        if file and not v.inside and runs.lower() not in {seen.value.lower() for seen in stated}:
             return [fact("driver-half-upgraded", [place, file.evidence], tool=file.value, runs=runs)]
     return []
 
@@ -172,7 +169,7 @@ def unhealthy(v: View) -> list[Fact]:
                 codes[one.npu] = (code, smi.text.find(r"Error Code\s*:\s*\S"))
     for smi in v.smi:
         for npu in smi.read.npus:
-            if npu.health and not npu.healthy:
+            if not npu.healthy and npu.health.upper() not in ("", "NA", "-"):
                 code, place = codes.get(npu.npu, ("", None))
                 found.append(
                     fact("card-unhealthy", [smi.place(npu.line), place], npu=npu.npu, name=npu.name, health=npu.health, codes=code)

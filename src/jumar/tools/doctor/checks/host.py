@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from jumar.tools.doctor import readings
 from jumar.tools.doctor.view import View, fact
-from jumar.tools.knowledge import Evidence, Fact
+from jumar.tools.knowledge import Fact
 
 GIB = 1 << 30
 LEAST_DISK = GIB // 2
@@ -108,10 +108,4 @@ def _size(nbytes: int) -> str:
     return f"{nbytes / GIB:.1f} GiB" if nbytes >= GIB else f"{nbytes / (1 << 20):.0f} MiB"
 
 
-def not_read(v: View) -> list[Fact]:
-    """Files that could not be read for lack of a permission."""
-    denied = [n for n in v.machine.notes if "ermission" in n]
-    return [fact("files-not-readable", [Evidence(denied[0].split(":")[0], 0, denied[0])], count=len(denied))] if denied and v.ascend else []
-
-
-CHECKS: tuple[Callable[[View], list[Fact]], ...] = (disk_full, shm_small, memory_low, limits, work_folder, blocking, not_read)
+CHECKS: tuple[Callable[[View], list[Fact]], ...] = (disk_full, shm_small, memory_low, limits, work_folder, blocking)
