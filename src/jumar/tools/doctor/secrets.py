@@ -34,7 +34,7 @@ class Taken:
 _WORDS = r"token|secret|passw|passphrase|pass|credential|key|auth|signature|pat|sig"
 _NAMES = rf"([A-Za-z0-9_.-]*(?:{_WORDS})[A-Za-z0-9_.-]*)"
 _CAPITALS = rf"([A-Z0-9_]*(?:{_WORDS.upper()})[A-Z0-9_]*)"
-_VALUE = r"(?:\\?\"([^\"\n]*)\"|\\?'([^'\n]*)'|\\?[\"']?([^\s\"']+))"
+_VALUE = r"(?:\\?\"([^\"\n]*)\"|\\?'([^'\n]*)'|\\?[\"']?((?:[^\s\"',:;\[{(=][\"'][A-Za-z0-9]|[^\s\"'])+))"
 
 
 def _plain(value: str) -> bool:
@@ -55,7 +55,9 @@ SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(rf"(?m)^[ \t]*(?:export |declare -x |set )?{_CAPITALS}=[\"']?([^\n]*?)[\"']?[ \t]*$"), (2,), name=1),
     Secret(re2.compile(rf"(?i){_NAMES}=([^\s\"']\S*)"), (2,), name=1, fits=_plain),
     Secret(re2.compile(rf"(?i){_NAMES}\\?[\"']?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}{_VALUE}"), (2, 3, 4), name=1),
-    Secret(re2.compile(rf"(?i)--?{_NAMES}[ \t]+{_VALUE}"), (2, 3, 4), name=1),
+    Secret(re2.compile(rf"(?im)^[ \t]*(?:- )?{_NAMES}[ \t]*[:=][ \t]*([^\s\"']\S*)[ \t]*$"), (2,), name=1),
+    Secret(re2.compile(rf"(?i)--?{_NAMES}(?:[ \t]+|=)(?:\"([^\"\n]*)\"|'([^'\n]*)'|[\"']?([^\s\"']\S*))"), (2, 3, 4), name=1),
+    Secret(re2.compile(rf"(?i)[\"']--?{_NAMES}[\"']\s*,\s*[\"']([^\"'\n]+)[\"']"), (2,), name=1),
     Secret(re2.compile(r"(?i)[?&][\w-]*(?:token|sig|signature|key|secret|credential|keyid)=([^&\s\"'#]+)")),
     Secret(re2.compile(r"\b((?:hf|api_org)_[A-Za-z0-9]{16,})")),
     Secret(re2.compile(r"\b((?:gh[pousr]|github_pat|npm|dckr_pat)_[A-Za-z0-9_]{10,})")),
