@@ -23,18 +23,17 @@ def hostile() -> Verdict:
     finding = Finding(rule, {}, (line,), 1, Moment())
     levels = (Level("driver", "verified", {"en": "npu-smi answers", "zh": "npu-smi 有应答"}),)
     return Verdict(
-        (finding,),
-        (finding,),
-        (),
-        rule.layer,
-        "high",
-        line,
-        ("run.log",),
-        3,
-        ("a note",),
-        "a machine",
-        (Component("driver", HOSTILE, "bad", line),),
-        levels,
+        findings=(finding,),
+        followed=(finding,),
+        layer=rule.layer,
+        confidence="high",
+        first_error=line,
+        sources=("run.log",),
+        lines=3,
+        notes=("a note",),
+        machine="a machine",
+        components=(Component("driver", HOSTILE, "bad", line),),
+        levels=levels,
     )
 
 

@@ -60,6 +60,7 @@ class Diagnosis:
             layer=layer,
             confidence=confidence,
             first_error=errors[0].evidence if errors else None,
+            first_rank=errors[0].rank if errors else -1,
             sources=tuple(s.name for s in sources),
             lines=scanned.lines,
         )

@@ -109,12 +109,22 @@ class _Block:
         )
 
     def time_at(self, number: int) -> float:
-        """The time of the nearest stamped line before line `number`, else the last one known."""
+        """The time of the nearest stamped line before line `number`, else the last one known.
+
+        Some writers leave out the fraction: such a line is not earlier than the one before it in the same second.
+        """
+        whole: float | None = None
         for line in reversed(self.lines[max(0, number - _BACK) : number]):
             seconds = seconds_of(line[:400].decode("utf-8", "replace"), self.last)
-            if seconds is not None:
-                return seconds
-        return self.last
+            if seconds is None:
+                continue
+            if whole is None:
+                if seconds != int(seconds):
+                    return seconds
+                whole = seconds
+            elif seconds != whole:
+                return seconds if int(seconds) == whole else whole
+        return self.last if whole is None else max(whole, self.last) if int(self.last) == whole else whole
 
 
 def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterator[tuple[int, list[Hit]]]:

@@ -86,7 +86,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     >>> fill("port {port:of HCCL} is taken, {name:x}", {"port": "60000"})
     'port 60000 is taken, x'
     """
-    return _PLACE.sub(lambda m: values.get(m[1]) or m[2], text)
+    return _PLACE.sub(lambda m: values.get(m[1]) or m[2], text).replace("  ", " ")
 
 
 def compiled(pattern: str) -> Any:

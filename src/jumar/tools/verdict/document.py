@@ -32,6 +32,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "followed": [_finding(f) for f in verdict.followed],
         "codes": [_decoded(d) for d in verdict.codes],
         "first_error": _evidence(verdict.first_error) if verdict.first_error else None,
+        "first_rank": verdict.first_rank,
         "sources": list(verdict.sources),
         "lines": verdict.lines,
         "notes": list(verdict.notes),

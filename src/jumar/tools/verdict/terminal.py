@@ -14,11 +14,11 @@ from rich.text import Text
 
 from jumar.tools.knowledge import Evidence, Finding, layers
 from jumar.tools.verdict.verdict import Verdict
-from jumar.tools.verdict.words import safe, word
+from jumar.tools.verdict.words import safe, short, word
 
 _COLOUR = {"high": "bold red", "medium": "yellow", "low": "cyan", "none": "dim"}
 _STATE = {"ok": "green", "bad": "bold red", "unknown": "dim", "verified": "green", "failed": "bold red", "unchecked": "dim"}
-MOST = 6  # rows of codes, of what followed, of what else was found
+MOST = 5  # rows of codes, of what followed, of what else was found
 
 
 def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
@@ -108,22 +108,29 @@ def _components(verdict: Verdict, lang: str) -> RenderableType:
 
 def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
     if verdict.codes:
+        told = {getattr(d.codes[0], lang): d for d in reversed(verdict.codes)}  # one row for each meaning, the first that was met
+        rows = [d for d in verdict.codes if told[getattr(d.codes[0], lang)] is d][:MOST]
         table = Table.grid(padding=(0, 1))
-        for decoded in verdict.codes[:MOST]:
+        for decoded in rows:
             code = decoded.codes[0]
-            table.add_row(f"  {safe(decoded.text, 20)}", Text(safe(" ".join(dict.fromkeys((code.symbol, getattr(code, lang)))), 2 * width)))
-        yield _title("codes", lang, f"  jumar explain {safe(verdict.codes[0].text, 20)}")
+            table.add_row(
+                f"  {safe(decoded.text, 20)}", Text(short(" ".join(dict.fromkeys((code.symbol, getattr(code, lang)))), 2 * width))
+            )
+        yield _title(
+            "codes", lang, f"  jumar explain {rows[0].codes[0].number if ' ' not in rows[0].codes[0].number else rows[-1].codes[0].number}"
+        )
         yield table
     if len(verdict.findings) > 1:
         yield _title("also", lang)
         yield _short(verdict.findings[1:], lang, width)
-    if verdict.followed:
+    if followed := tuple(f for f in verdict.followed if f.rule.tier != "hint"):
         yield _title("followed", lang)
-        yield _short(verdict.followed, lang, width)
+        yield _short(followed, lang, width)
     for note in verdict.notes:
         yield Text(f"{word('notes', lang)}: {note}", style="yellow")
     if verdict.lines:
-        first = f"; {word('first_error', lang)}: {safe(str(verdict.first_error), 60)}" if verdict.first_error else ""
+        rank = f" ({word('rank', lang)} {verdict.first_rank})" if verdict.first_rank >= 0 else ""
+        first = f"; {word('first_error', lang)}: {safe(str(verdict.first_error), 60)}{rank}" if verdict.first_error else ""
         yield Text(
             f"{word('read', lang)}: {len(verdict.sources)} {word('sources', lang)}, {verdict.lines:,} {word('lines', lang)}{first}",
             style="dim",
@@ -131,10 +138,15 @@ def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
 
 
 def _short(findings: tuple[Finding, ...], lang: str, width: int) -> RenderableType:
+    """A line for each: layer, place, first sentence."""
     table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="magenta")
+    table.add_column(no_wrap=True)
     for finding in findings[:MOST]:
         place = safe(str(finding.evidence[0]), 40) if finding.evidence else ""
-        table.add_row(f"  {finding.rule.layer}", Text(place, style="magenta"), Text(safe(finding.what(lang), max(width - 30, 60))))
+        room = width - len(place) - len(finding.rule.layer) - 5
+        table.add_row(f"  {finding.rule.layer}", place, Text(short(finding.what(lang), max(room // (2 if lang == "zh" else 1), 30))))
     if len(findings) > MOST:
         table.add_row(f"  +{len(findings) - MOST}", "", Text(word("more", lang), style="dim"))
     return table

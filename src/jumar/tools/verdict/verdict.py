@@ -47,6 +47,7 @@ class Verdict:
     """findings: the first is the cause, others stand for themselves; followed: what came of them; layer: at fault, empty if nothing is.
 
     confidence: high (the text names the cause), medium, low (only the layer is likely), none; first_error: the earliest line that looks like one;
+    first_rank: of the process that wrote it, -1 unknown;
     sources: what was read; notes: what could not be, in words; machine: a line that says which one was looked at; components, levels: of the doctor.
     """
 
@@ -56,6 +57,7 @@ class Verdict:
     layer: str = ""
     confidence: str = "none"
     first_error: Evidence | None = None
+    first_rank: int = -1
     sources: tuple[str, ...] = ()
     lines: int = 0
     notes: tuple[str, ...] = ()

@@ -44,6 +44,7 @@ WORDS = {
     "ok": ("ok", "正常"),
     "bad": ("wrong", "异常"),
     "notes": ("notes", "说明"),
+    "rank": ("rank", "rank"),
     "times": ("times", "次"),
     "stack": ("where", "位置"),
     "cause": ("cause", "原因"),
@@ -75,3 +76,16 @@ def safe(line: str, longest: int = 0) -> str:
         half = (longest - 1) // 2
         text = f"{text[:half]}…{text[len(text) - (longest - 1 - half) :]}"
     return text
+
+
+def short(text: str, longest: int) -> str:
+    """The first sentence of a text, cut at a word where it is longer than `longest`.
+
+    >>> short("A port is taken: stop the job. More.", 99), short("A port is taken by another", 14), short("端口被占用。详见", 99)
+    ('A port is taken: stop the job', 'A port is…', '端口被占用')
+    """
+    first = re.split(r"\.\s|。", safe(text), maxsplit=1)[0].rstrip(".")
+    if len(first) <= longest:
+        return first
+    cut = first[: longest - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(",;: ") + "…"
