@@ -56,6 +56,20 @@ def test_a_machine_that_is_written_and_read_again_gives_the_same_facts(kind: Kin
     assert names <= {f.name for f in facts(again)}  # a collection is whole, so that more may be missing
 
 
+@pytest.mark.parametrize("form", ["zip", "tar", "tar.xz", "tar.bz2"])
+def test_other_archives_are_read_as_well(form: str, tmp_path: Path) -> None:
+    folder = write_folder(KINDS["tls-mixed"], tmp_path / "m" / "node1")
+    path = tmp_path / f"x.{form}"
+    if form == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for file in sorted(folder.rglob("*")):
+                zipped.write(file, file.relative_to(tmp_path))
+    else:
+        with tarfile.open(path, f"w:{form.partition('.')[2]}") as out:
+            out.add(folder, "node1")
+    assert examine(foreign(path)).verdict.findings[0].rule.name == "machine-hccl-tls-mixed"
+
+
 def test_one_pasted_text_with_prompts_is_a_machine(tmp_path: Path) -> None:
     text = (
         "[root@n1 ~]# uname -r\n5.10.0-60.18.0.50\n"

@@ -54,6 +54,19 @@ torch.npu = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda:
 sys.modules["torch"], sys.modules["torch_npu"] = torch, types.ModuleType("torch_npu")
 """
 
+FAKE_MINDSPORE = """
+import sys, types
+ms = types.ModuleType("mindspore")
+class Tensor:
+    def __init__(self, array): self.array = array
+    def sum(self): return Tensor(self.array.sum())
+    def asnumpy(self): return self.array
+ms.Tensor, ms.set_context = Tensor, lambda **k: None
+ms.ops = types.SimpleNamespace(add=lambda x, y: Tensor(x.array + y.array))
+ms.get_context = {"device_target": TARGET, "device_id": 0}.get
+sys.modules["mindspore"] = ms
+"""
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -118,6 +131,15 @@ def test_a_sum_that_ran_elsewhere_is_no_proof(machine: Machine) -> None:
     tried = level(levels(view(machine), with_fakes(torch=FAKE_TORCH + "\nWHERE = 'cpu'\n")), "framework")
     assert tried.state == "failed"
     assert "on cpu" in tried.en
+
+
+@pytest.mark.parametrize("target, state", [("Ascend", "verified"), ("CPU", "failed")])
+def test_mindspore_is_asked_where_torch_npu_is_not_there(target: str, state: str, machine: Machine) -> None:
+    packages = {"mindspore": machine.packages["torch"]}
+    seen = view(replace(machine, packages=packages))
+    tried = level(levels(seen, with_fakes(torch=f"TARGET = {target!r}\n{FAKE_MINDSPORE}")), "framework")
+    assert tried.state == state
+    assert f"{target}:0" in tried.en
 
 
 def test_a_framework_that_does_not_import_is_told_with_its_last_line(machine: Machine) -> None:

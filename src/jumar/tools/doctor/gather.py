@@ -12,6 +12,7 @@ import platform
 import pwd
 import re
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -283,7 +284,8 @@ def _identity(root: Path, env: Mapping[str, str], files: Mapping[str, Text], not
 
     release = files.get("/etc/os-release", Text("", "")).keys()
     system = release.get("PRETTY_NAME") or release.get("NAME")
-    library = abi.libstdcxx(root, env.get("LD_LIBRARY_PATH", ""))
+    conda = [str(Path(sys.prefix) / "lib")] if root == Path("/") else []  # its python looks there before LD_LIBRARY_PATH
+    library = abi.libstdcxx(root, ":".join([*conda, env.get("LD_LIBRARY_PATH", "")]))
     offered = abi.newest(library).get("GLIBCXX", "") if library else ""
     cxx = Seen(offered, Evidence(str(library), 0, f"GLIBCXX_{offered}")) if offered else None
     try:

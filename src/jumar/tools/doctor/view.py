@@ -139,6 +139,7 @@ class View:
             bool(self.smi or self.driver or self.releases or self.devices)
             or any(self.machine.package(name) for name in ("torch-npu", "mindspore-ascend", "vllm-ascend"))
             or any(name.startswith("ASCEND_") for name in self.machine.environment)
+            or bool(self.machine.output("hccn") or self.machine.file("/etc/hccn.conf"))
         )
 
 
