@@ -11,12 +11,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from jumar.tools.doctor.machine import Output, Text
 
 LIMIT_S = 5.0  # npu-smi of a card that hangs answers never
 TOTAL_S = 40.0
+AT_ONCE = 8  # questions: a machine of eight cards is asked some fifty
 MOST = 4_000_000  # characters of output
 CARDS = 64
 PLACES = ("/usr/local/bin", "/usr/local/sbin", "/usr/local/Ascend/driver/tools", "/usr/sbin", "/sbin")
@@ -62,37 +64,34 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def ask(cards: Sequence[int], runner: Runner = run) -> tuple[Output, ...]:
-    """What npu-smi, hccn_tool and the system's tools say.   cards: numbers of the devices that are there."""
-    asked: list[Output] = []
+    """What npu-smi, hccn_tool and the system's tools say, in a fixed order.   cards: numbers of the devices that are there."""
     end = time.monotonic() + TOTAL_S
 
-    def add(*arguments: str) -> Output | None:
+    def one(arguments: Sequence[str]) -> Output | None:
         left = end - time.monotonic()
-        if left <= 0:
-            return None
-        found = runner(arguments, min(LIMIT_S, left))
-        if found:
-            asked.append(found)
-        return found
+        return runner(arguments, min(LIMIT_S, left)) if left > 0 else None
 
-    info = add("npu-smi", "info")
+    asked: list[Output | None] = [one(("npu-smi", "info"))]
+    more: list[Sequence[str]] = []
+    info = asked[0]
     if info and info.code == 0:
-        add("npu-smi", "info", "-m")
-        for card in _cards(info.text.text, cards):
-            board = add("npu-smi", "info", "-t", "board", "-i", str(card))
-            if board is None or board.code == 124:
-                break
-            add("npu-smi", "info", "-t", "health", "-i", str(card))
-            add("npu-smi", "info", "-t", "ecc", "-i", str(card))
-    for card in cards[:CARDS]:
-        first = add("hccn_tool", "-i", str(card), "-link", "-g")
-        if first is None or first.code == 124:
-            break
-        for what in ("-tls", "-net_health", "-ip", "-optical"):
-            add("hccn_tool", "-i", str(card), what, "-g")
-    add("dmesg")
-    add("lspci", "-n", "-d", "19e5:")
-    return tuple(_ascend_only(o) if o.command == "dmesg" else o for o in asked)
+        more.append(("npu-smi", "info", "-m"))
+        more += [
+            ("npu-smi", "info", "-t", what, "-i", str(card))
+            for card in _cards(info.text.text, cards)
+            for what in ("board", "health", "ecc")
+        ]
+    if cards:  # the first card shows whether the tool is there and answers
+        asked.append(one(("hccn_tool", "-i", str(cards[0]), "-link", "-g")))
+        if (first := asked[-1]) and first.code != 124:
+            more += [("hccn_tool", "-i", str(card), "-link", "-g") for card in cards[1:CARDS]]
+            more += [
+                ("hccn_tool", "-i", str(card), what, "-g") for card in cards[:CARDS] for what in ("-tls", "-net_health", "-ip", "-optical")
+            ]
+    more += [("dmesg",), ("lspci", "-n", "-d", "19e5:")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked += pool.map(one, more)
+    return tuple(_ascend_only(o) if o.command == "dmesg" else o for o in asked if o)
 
 
 def _cards(info: str, devices: Sequence[int]) -> tuple[int, ...]:
