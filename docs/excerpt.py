@@ -1,9 +1,10 @@
 """Puts what two commands really printed into README.md and README.zh.md, and the second into a picture.
 
-In: the outputs as files.  Out: the blocks behind `<!-- train -->`, `<!-- demo -->` and `<!-- twin -->` in both files (the last in docs/twin/index.md, too), and
-images/train.svg, the terminal of the training run.
+In: the outputs as files.  Out: the blocks behind `<!-- train -->`, `<!-- demo -->`, `<!-- twin -->` and `<!-- failed -->` in both files (twin in docs/twin/index.md, failed in
+docs/field/diagnose.md, too), and images/train.svg, the terminal of the training run.
 Usage: jumar run --explain examples/lenet_digits.py 2>&1 | tee train.log; scripts/demo | tee demo.log;
-jumar enable resnet50.onnx --soc Ascend910B4 --compare 310P3 | tee twin.log; python docs/excerpt.py train=train.log demo=demo.log twin=twin.log
+jumar enable resnet50.onnx --soc Ascend910B4 --compare 310P3 | tee twin.log; jumar diagnose examples/failed_job --lang en | tee failed.log; jumar diagnose examples/failed_job --lang zh | tee failed.zh.log;
+python docs/excerpt.py train=train.log demo=demo.log twin=twin.log failed=failed.log failed.zh=failed.zh.log
 """
 
 from __future__ import annotations
@@ -81,11 +82,23 @@ def picture(text: str) -> str:
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
+def failed(log: str) -> str:
+    """A verdict, lines of its evidence cut."""
+    return "\n".join(line.rstrip() for line in log.splitlines()).rstrip()
+
+
+PLACES = {  # of each block; one that is the same in both languages stands in both
+    "twin": ("README.md", "README.zh.md", "docs/twin/index.md"),
+    "failed": ("README.md", "docs/field/diagnose.md"),
+    "failed.zh": ("README.zh.md",),
+}
+
+
 def put(kind: str, block: str) -> None:
-    """The block behind its mark in both files, and on the page that is about it."""
-    for name in ("README.md", "README.zh.md", *(("docs/twin/index.md",) if kind == "twin" else ())):
+    """The block behind its mark in the files that show it."""
+    for name in PLACES.get(kind, ("README.md", "README.zh.md")):
         path = ROOT / name
-        mark = re.compile(rf"(<!-- {kind} -->\n+```text\n).*?(\n```)", re.DOTALL)
+        mark = re.compile(rf"(<!-- {kind.removesuffix('.zh')} -->\n+```text\n).*?(\n```)", re.DOTALL)
         text, count = mark.subn(lambda m: m[1] + block + m[2], path.read_text(encoding="utf-8"))
         assert count == 1, f"{name} has one block marked {kind}"
         path.write_text(text, encoding="utf-8")
@@ -95,7 +108,7 @@ if __name__ == "__main__":
     for argument in sys.argv[1:]:
         kind, _, file = argument.partition("=")
         log = Path(file).read_text(encoding="utf-8")
-        block = {"demo": demo, "train": train, "twin": twin}[kind](log)
+        block = {"demo": demo, "train": train, "twin": twin, "failed": failed, "failed.zh": failed}[kind](log)
         put(kind, block)
         if kind == "train":
             (ROOT / "docs" / "images" / "train.svg").write_text(picture(block), encoding="utf-8")

@@ -88,4 +88,8 @@ def short(text: str, longest: int) -> str:
     if len(first) <= longest:
         return first
     cut = first[: longest - 1]
-    return (cut.rsplit(" ", 1)[0] if " " in cut else cut).rstrip(",;: ") + "…"
+    word_end = cut.rfind(" ")
+    return (cut[:word_end] if len(cut) - word_end < _LONGEST_WORD else cut).rstrip(",;: ") + "…"
+
+
+_LONGEST_WORD = 18  # Chinese has no blanks to cut at
