@@ -1,9 +1,10 @@
 """Puts what two commands really printed into README.md and README.zh.md, and the second into a picture.
 
-In: the outputs as files.  Out: the blocks behind `<!-- train -->`, `<!-- demo -->`, `<!-- twin -->` and `<!-- failed -->` in both files (twin in docs/twin/index.md, failed in
-docs/field/diagnose.md, too), and images/train.svg, the terminal of the training run.
+In: the outputs as files.  Out: the blocks behind `<!-- train -->`, `<!-- demo -->`, `<!-- twin -->` and `<!-- failed -->` in both files
+(twin in docs/twin/index.md, failed in docs/field/diagnose.md, too), and images/train.svg, the terminal of the training run.
 Usage: jumar run --explain examples/lenet_digits.py 2>&1 | tee train.log; scripts/demo | tee demo.log;
-jumar enable resnet50.onnx --soc Ascend910B4 --compare 310P3 | tee twin.log; jumar diagnose examples/failed_job --lang en | tee failed.log; jumar diagnose examples/failed_job --lang zh | tee failed.zh.log;
+jumar enable resnet50.onnx --soc Ascend910B4 --compare 310P3 | tee twin.log; jumar diagnose examples/failed_job --lang en | tee failed.log;
+jumar diagnose examples/failed_job --lang zh | tee failed.zh.log;
 python docs/excerpt.py train=train.log demo=demo.log twin=twin.log failed=failed.log failed.zh=failed.zh.log
 """
 
