@@ -147,9 +147,10 @@ def test_each_card_is_asked_and_the_kernels_log_is_cut_to_its_lines() -> None:
     asked: list[str] = []
 
     def runner(arguments: Sequence[str], limit_s: float) -> Output | None:
-        asked.append(" ".join(arguments))
+        command = " ".join(arguments)
+        asked.append(command)
         text = {"npu-smi": smi(), "dmesg": "[1.0] usb 1-1: new\n[2.0] [ascend] [devdrv] [f 1] x\n"}.get(arguments[0])
-        return Output(asked[-1], Text(asked[-1], text), 0) if text else None
+        return Output(command, Text(command, text), 0) if text else None
 
     outputs = {o.command: o.text.text for o in ask((0, 1), runner)}
     assert {"npu-smi info -t board -i 0", "npu-smi info -t health -i 1"} <= set(outputs)
