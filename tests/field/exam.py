@@ -1,7 +1,8 @@
-"""How the doctor does in an exam that its rules have not seen: `python -m tests.field.exam`.
+"""How the doctor does in an exam that its rules have not seen: `python -m tests.field.exam [FOLDER]`.
 
-In: exam/*.toml, reports as users paste them with their true answer, written by one who had not read the rules.
-Out: `reports()`, `graded(report)`; as a script the score of each layer, and the reports that lost points: what was said instead, which words are missing.
+In: FOLDER/*.toml (exam/ unless told; exam2/ is held back from who writes rules), reports as users paste them with their true answer, written by one
+who had not read the rules.
+Out: `reports(folder)`, `graded(report)`; as a script the score of each layer, and the reports that lost points: what was said instead, which words are missing.
 A report is scored as field cases are: 0.4 layer (0.25 for one of `also`), 0.4 groups of words (the answer's own), 0.2 a line of the input as evidence.
 """
 
@@ -19,6 +20,7 @@ from jumar.tools.verdict import Verdict
 from tests.field.answer_cases import text_of
 
 EXAM = Path(__file__).parent / "exam"
+EXAM2 = Path(__file__).parent / "exam2"
 RUN, LIMIT = 40, 1200  # what is repeated from the input in longer runs does not count; nor what stands behind the limit
 FIRM = ("cause", "symptom")
 
@@ -52,9 +54,9 @@ class Grade:
         return self.layer + self.words + self.evidence
 
 
-def reports() -> tuple[Report, ...]:
-    """Every report of the exam, by layer."""
-    tables = [table for path in sorted(EXAM.glob("*.toml")) for table in read_toml(path)["report"]]
+def reports(folder: Path = EXAM) -> tuple[Report, ...]:
+    """Every report of the folder's exam, by layer."""
+    tables = [table for path in sorted(folder.glob("*.toml")) for table in read_toml(path)["report"]]
     return tuple(
         Report(t["id"], t["layer"], tuple(t["also"]), tuple(tuple(group) for group in t["keywords"]), t["why"], t["input"]) for t in tables
     )
@@ -128,7 +130,9 @@ def table(grades: Iterable[Grade]) -> list[str]:
         f"{name:17}n={len(g):3d}  mean {mean(x.score for x in g):.3f}  layer {mean(x.layer == 0.4 for x in g):.2f}"
         for name, g in of.items()
     ]
-    return [*lines, f"{'healthy':17}n={len(healthy):3d}  without a firm finding {sum(not g.firm for g in healthy)}"]
+    if healthy:
+        lines.append(f"{'healthy':17}n={len(healthy):3d}  without a firm finding {sum(not g.firm for g in healthy)}")
+    return lines
 
 
 def lost(grades: Iterable[Grade]) -> list[str]:
@@ -138,5 +142,5 @@ def lost(grades: Iterable[Grade]) -> list[str]:
 
 
 if __name__ == "__main__":
-    marks = tuple(graded(report) for report in reports())
+    marks = tuple(graded(report) for report in reports(Path(sys.argv[1]) if len(sys.argv) > 1 else EXAM))
     sys.stdout.write("\n".join([*table(marks), "", *lost(marks)]) + "\n")

@@ -1,16 +1,17 @@
-"""The doctor in an exam that its rules have not seen: a floor for the mean, and nothing is found where nothing is wrong."""
+"""The doctor in two exams that its rules have not seen: a floor for the mean of each, and nothing is found where nothing is wrong."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jumar.tools.knowledge import layers
-from tests.field.exam import Grade, Report, graded, mean, reports
+from tests.field.exam import EXAM, EXAM2, Report, graded, mean, reports
 
-FLOOR = 0.80  # 0.92 when the exam was written
+FLOORS = {EXAM: 0.80, EXAM2: 0.75}  # 0.92 and 0.91 when the exams were written
 # healthy texts in which words of failures are found all the same; who mends one takes it out
 NOT_YET = {
     "healthy-04": "a count of devices is said to be one that is missing",
@@ -19,19 +20,16 @@ NOT_YET = {
 }
 
 
-@pytest.fixture(scope="module")
-def grades() -> tuple[Grade, ...]:
-    return tuple(graded(report) for report in reports())
+@pytest.mark.parametrize(("folder", "none"), [(EXAM, {""}), (EXAM2, set[str]())], ids=["exam", "exam2"])
+def test_every_layer_is_examined_and_every_report_has_one_name(folder: Path, none: set[str]) -> None:
+    asked = Counter(report.layer for report in reports(folder))
+    assert set(layers()) | none == set(asked)
+    assert {1} == set(Counter(report.id for report in reports(folder)).values())
 
 
-def test_every_layer_is_examined_and_every_report_has_one_name() -> None:
-    asked = Counter(report.layer for report in reports())
-    assert set(layers()) | {""} == set(asked)
-    assert {1} == set(Counter(report.id for report in reports()).values())
-
-
-def test_the_mean_of_the_exam_is_above_its_floor(grades: tuple[Grade, ...]) -> None:
-    assert mean(grade.score for grade in grades if grade.report.layer) >= FLOOR
+@pytest.mark.parametrize("folder", FLOORS, ids=lambda folder: folder.name)
+def test_the_mean_of_the_exam_is_above_its_floor(folder: Path) -> None:
+    assert mean(graded(report).score for report in reports(folder) if report.layer) >= FLOORS[folder]
 
 
 def _healthy() -> list[Any]:
