@@ -259,6 +259,13 @@ def blocks(source: Source) -> Iterator[bytes]:
             yield _clean(rest)
 
 
+def text_of(raw: bytes) -> str | None:
+    """A whole file as clean text, or None where it is binary."""
+    if is_binary(raw[:_SNIFFED]):
+        return None
+    return _clean(raw.decode(encoding_of(raw[:BLOCK]), "replace").encode("utf-8", "replace")).decode()
+
+
 def encoding_of(start: bytes) -> str:
     """The encoding that the first bytes of a text speak for.
 

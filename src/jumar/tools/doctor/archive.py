@@ -6,7 +6,6 @@ In: a path (folder, tar, tar.gz, tar.bz2, tar.xz, zip, or one text file).  Out: 
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tarfile
 import zipfile
@@ -16,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jumar.base import ToolError
+from jumar.tools.diagnose.sources import text_of
 
 MOST_MEMBERS = 20_000
 MOST_OF_ONE = 32 << 20  # bytes of one file; the rest is left, with a note
 MOST_OF_ALL = 256 << 20  # bytes of text that are kept
 MOST_UNPACKED = 1 << 30  # bytes that may come out of an archive: beyond it is a bomb
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _BINARY = (".so", ".o", ".om", ".ckpt", ".safetensors", ".pyc", ".whl", ".run", ".png", ".jpg", ".pt", ".pth", ".bin", ".mindir", ".onnx")
 
 
@@ -40,7 +39,7 @@ class Shelf:
     seen: int = 0
 
     def add(self, name: str, raw: bytes, cut: bool) -> None:
-        text = decode(raw)
+        text = text_of(raw)
         if text is None:
             self.notes.append(f"{name}: binary, not read")
         elif text.strip():
@@ -107,29 +106,6 @@ def read(path: Path) -> Shelf:
             f"{path.name}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
         )
     return shelf
-
-
-def decode(raw: bytes) -> str | None:
-    """Bytes as text without colours and Windows line ends, or None where they are no text."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = raw.decode("utf-16", "replace")
-    elif raw[:8192].count(0) > len(raw[:8192]) // 100:
-        return None
-    else:
-        text = _decoded(raw)
-    sample = text[:8192]
-    if sample and sum(c < " " and c not in "\t\n\r\x1b\x08\x0c" for c in sample) > len(sample) // 10:
-        return None
-    return _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-
-
-def _decoded(raw: bytes) -> str:
-    for encoding in ("utf-8-sig", "gb18030"):
-        try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return raw.decode("utf-8", "replace")
 
 
 def _folder(path: Path, shelf: Shelf) -> None:

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jumar.base import ToolError
-from jumar.tools.diagnose.sources import is_binary
-from jumar.tools.doctor.archive import decode
+from jumar.tools.diagnose.sources import text_of
 from jumar.tools.doctor.foreign import MANIFEST, MARKER, PARTIAL
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
@@ -204,7 +203,7 @@ def _beginning_and_end(file: Path, most: int) -> str | None:
                 raw = head + f"\n... {size - len(head) - len(tail)} bytes left out ...\n".encode() + tail
     except OSError:
         return None
-    return None if is_binary(raw[:8192]) else decode(raw)
+    return text_of(raw)
 
 
 def _last(source: str) -> str:

@@ -58,7 +58,7 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
     three = levels(seen, run)
     of_levels = (one for level in three for one in level.facts)
     found = (*facts(machine), *(replace(one, moment=Moment(0.0, 0, 1_000_000 + i)) for i, one in enumerate(of_levels)))
-    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], _quoted(found))
+    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], found)
     bad = [f.rule.name.removeprefix("machine-") for f in (*verdict.findings, *verdict.followed)]
     verdict = replace(
         verdict,
@@ -74,11 +74,6 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
 def _few(notes: tuple[str, ...]) -> tuple[str, ...]:
     """The first notes, and how many more there are: a verdict fits a screen."""
     return notes if len(notes) <= NOTES else (*notes[:NOTES], f"... {len(notes) - NOTES} more")
-
-
-def _quoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    """A fact for each of its lines: a rule quotes the first line of each."""
-    return tuple(replace(one, evidence=(line,) if line else ()) for one in facts for line in (one.evidence or (None,)))
 
 
 def _title(v: View, lang: str) -> str:

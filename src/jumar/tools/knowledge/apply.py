@@ -67,7 +67,7 @@ def _order(finding: Finding) -> tuple[int, int, Moment]:
 def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
     def seen(pattern: str) -> list[Hit]:
         if pattern.startswith(FACT):
-            return [_as_hit(fact) for name in facts if fnmatchcase(name, pattern[len(FACT) :]) for fact in facts[name]]
+            return [hit for name in facts if fnmatchcase(name, pattern[len(FACT) :]) for fact in facts[name] for hit in _as_hits(fact)]
         return list(hits.get(pattern, ()))
 
     if any(seen(pattern) for pattern in rule.without):
@@ -89,9 +89,9 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     return Finding(rule, values, tuple(lines)[:SHOWN], count, own[0].moment)
 
 
-def _as_hit(fact: Fact) -> Hit:
-    evidence = fact.evidence[0] if fact.evidence else Evidence("", 0, "")
-    return Hit(evidence, fact.moment, fact.values)
+def _as_hits(fact: Fact) -> list[Hit]:
+    """A hit for each line that shows a fact, one without a line where none does."""
+    return [Hit(line, fact.moment, fact.values) for line in fact.evidence or (Evidence("", 0, ""),)]
 
 
 def _split(found: list[Finding]) -> Findings:
