@@ -34,9 +34,11 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a family numbers, en and zh;
     "ge-inner": ("inner codes of the graph engine (0x50100001)", "图引擎内部码（0x50100001）"),
     "hccp": ("codes of HCCP, which serves HCCL's network on the device", "HCCP（HCCL 的设备侧网络服务）错误码"),
     "installer": ("codes of the driver's installer (ERR_NO:0x0091)", "驱动安装程序错误码（ERR_NO:0x0091）"),
+    "dvpp": ("codes of picture and video processing, DVPP (0xA0078003)", "图像视频处理 DVPP 错误码（0xA0078003）"),
+    "mindie": ("codes of the MindIE services (MIE05E000002)", "MindIE 服务错误码（MIE05E000002）"),
     "mindspore": ("codes of MindSpore", "MindSpore 错误码"),
 }  # fmt: skip
-_NAMED = ("plog", "torch_npu")  # families that number by letters and digits
+_NAMED = ("plog", "torch_npu", "mindie")  # families that number by letters and digits
 _BY_BEGINNING = (*_NAMED, "event")  # families whose numbers that begin alike are of one module
 Causes = tuple[tuple[str, ...], tuple[str, ...]]  # en, zh
 _SYMBOL = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|[A-Z]{3,}")
@@ -170,7 +172,7 @@ def _enter(found: Table, code: Code) -> None:
         found.values.setdefault(code.value, []).append(code)
     else:
         found.names.setdefault(code.number.upper(), []).append(code)
-        for long in (5, 2) if code.family == "torch_npu" else (2,):
+        for long in {"torch_npu": (5, 2), "mindie": (5, 3)}.get(code.family, (2,)):
             found.prefixes.setdefault(code.number[:long], []).append(code)
     symbol = code.symbol.partition(" (")[0]  # FAILED (0xFFFFFFFF)
     if code.family not in _NAMED and _SYMBOL.fullmatch(symbol):

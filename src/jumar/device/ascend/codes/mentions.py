@@ -27,6 +27,7 @@ _JOIN = r"(?:\s*(?:is|was|of|as|with|by|equals|value|=|:|：|->|=>|,|\(|\[|\{|'|
 _PATTERN = re2.compile(
     r"\b(?P<plog>[EW][0-9A-Z][0-9]{4})\b"
     r"|\b(?P<torch>ERR[0-9]{5})\b"
+    r"|\b(?P<mindie>MIE[0-9]{2}[EW][0-9A-F]{6})\b"
     r"|\b(?P<symbol>[A-Z][A-Z0-9]{1,7}(?:_[A-Z0-9]+)*_(?:E|ERR|ERROR)_[A-Z0-9_]+)\b"
     r"|(?i:err(?:or)?[_ ]?code)s?[:= ]{0,3}(?P<bits>\((?:0x[0-9a-fA-F]{1,16}|0)(?:, ?(?:0x[0-9a-fA-F]{1,16}|0)){2}\))"
     rf"|(?P<keyword>(?i:{_KEYWORD}))(?i:{_JOIN})(?P<number>[-+]?0[xX][0-9a-fA-F]{{1,16}}\b|[89A-Fa-f][0-9A-Fa-f]{{7}}\b|[-+]?[0-9]{{1,20}}\b)"
@@ -103,7 +104,7 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
                 return tuple(known)
             code = name_apart(text)
             return (code,) if code is not None and not text.startswith("W") else ()
-        case "symbol":
+        case "symbol" | "mindie":
             return tuple(table().names.get(text, ()))[:1]
         case "bits":
             return core_bits(tuple(int(word, 16) for word in text.strip("()").split(",")))
@@ -115,7 +116,7 @@ def _standing_alone(line: str, kind: str, text: str, start: int) -> tuple[Code, 
         return ()
     if kind == "event" and text[:2].lower() != "0x" and (text.isdecimal() or text.upper() != text):  # a number, a hash
         return ()
-    family = {"six": (), "dcmi": ("dcmi",), "inner": ("rts-inner",), "event": ("event",)}[kind]
+    family = {"six": (), "dcmi": ("dcmi",), "inner": ("rts-inner",), "event": ("event", "dvpp")}[kind]
     value = int(text) if kind in ("six", "dcmi") else int(text, 16)
     return tuple(c for c in table().values.get(value, ()) if not family or c.family in family)[:1]
 
@@ -191,7 +192,7 @@ def _of(value: int, families: tuple[str, ...]) -> Code | None:
 
 def _event(text: str) -> Code | None:
     value = int(text, 16)
-    return _of(value, ("event",)) or (take_apart(value) if value >= 0x80000000 else None)
+    return _of(value, ("event", "dvpp")) or (take_apart(value) if value >= 0x80000000 else None)
 
 
 @cache

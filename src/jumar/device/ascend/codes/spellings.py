@@ -19,11 +19,12 @@ _ALIASES: dict[str, tuple[str, ...]] = {  # what people call the families
     "hal": ("drv",), "npusmi": ("dcmi",), "hcom": ("hccl",), "hcclresult": ("hccl",), "hcclret": ("hccl",), "errno": ("hccl", "ge-inner"),
     "ts": ("ts",), "tsfw": ("ts",), "aivec": ("aicore",), "errcode": ("aicore",), "health": ("event",), "fault": ("event",), "eventid": ("event",),
     "pta": ("torch_npu",), "torch": ("torch_npu",), "ms": ("mindspore",), "opapi": ("aclnn",), "install": ("installer",), "log": ("plog",),
+    "himpi": ("dvpp",), "mie": ("mindie",), "media": ("dvpp",),
 }  # fmt: skip
 _NAME = re.compile(r"[EW][0-9A-Z]\d{4}|ERR\d{5}")
 _BITS = re.compile(r"(?:0x)?[0-9a-f]{1,16}(?:\s*,\s*(?:0x)?[0-9a-f]{1,16}){2}", re.I)
 _WITH_FAMILY = re.compile(r"([A-Za-z][A-Za-z_ -]*[A-Za-z])\s*(?:[:= ]\s*)(.+)", re.S)
-_REWRITTEN = ("dcmi", "event", "ge-inner", "rts-inner", "drv")  # families whose numbers are also printed with another sign or base
+_REWRITTEN = ("dcmi", "event", "ge-inner", "rts-inner", "drv", "dvpp")  # families whose numbers are also printed with another sign or base
 _LONGEST = 200  # characters; a code is no essay
 
 
