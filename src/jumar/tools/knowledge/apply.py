@@ -82,11 +82,11 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     for hit in (*own, *(hit for found in also for hit in found)):
         for name, value in hit.groups.items():
             values.setdefault(name, value)
-    lines = dict.fromkeys(
-        hit.evidence for hit in (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN]) if hit.evidence.text.strip()
-    )
+    proof = (*own[:SHOWN], *(found[0] for found in also), *own[SHOWN : 2 * SHOWN])
+    lines = {hit.evidence: hit.moment for hit in proof if hit.evidence.text.strip()}
+    shown = sorted(list(lines)[:SHOWN], key=lambda line: lines[line])
     count = len({hit.evidence for hit in own})
-    return Finding(rule, values, tuple(lines)[:SHOWN], count, own[0].moment)
+    return Finding(rule, values, tuple(shown), count, own[0].moment)
 
 
 def _as_hits(fact: Fact) -> list[Hit]:
