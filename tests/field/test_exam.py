@@ -11,13 +11,8 @@ import pytest
 from jumar.tools.knowledge import layers
 from tests.field.exam import EXAM, EXAM2, Report, graded, mean, reports
 
-FLOORS = {EXAM: 0.80, EXAM2: 0.75}  # 0.92 and 0.91 when the exams were written
-# healthy texts in which words of failures are found all the same; who mends one takes it out
-NOT_YET = {
-    "healthy-04": "a count of devices is said to be one that is missing",
-    "healthy-09": "the name of a test that passed is read as a failure",
-    "healthy-11": "a warning that double is cast to float, which costs nothing",
-}
+FLOORS = {EXAM: 0.95, EXAM2: 0.75}  # 0.92 and 0.91 when the exams were written; the first one's failures have been mended since
+NOT_YET: dict[str, str] = {}  # healthy texts in which words of failures are found all the same; who mends one takes it out
 
 
 @pytest.mark.parametrize(("folder", "none"), [(EXAM, {""}), (EXAM2, set[str]())], ids=["exam", "exam2"])

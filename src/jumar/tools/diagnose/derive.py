@@ -21,7 +21,17 @@ VERSIONS = (
     r"Ascend-cann-[a-z0-9-]+_\d",
 )
 SOC = r"(910|310|950|Atlas|soc_?version)"
-PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC)
+VARIABLE = r"\b(LD_LIBRARY_PATH|PYTHONPATH|PATH|ASCEND_\w+|TOOLCHAIN_HOME|CANN_\w+)['\"]?\s*[=:]\s*['\"]?\S*(Ascend|cann|ascend-toolkit)\S*"
+RAISED = (
+    r"\b(?P<error>KeyError|IndexError|TypeError|ValueError|AttributeError|NameError|UnboundLocalError|FileNotFoundError|ModuleNotFoundError"
+    r"|ImportError|AssertionError|ZeroDivisionError|PermissionError|NotADirectoryError|EOFError|UnicodeDecodeError|\w*JSONDecodeError"
+    r"|UnpicklingError|RecursionError|StopIteration|SyntaxError|IndentationError|SafetensorError|HFValidationError|pickle\.\w+Error)\b ?:? ?(?P<why>.{0,160})"
+)
+WAITED = (
+    r"\bEI000[26]\b|Getting socket times out|Notify register|\[TaskExecStage\]\[Timeout\]|HCCL_E_TIMEOUT|HCCL error in|hccl\w*.{0,60}error code is \d"
+    r"|connect(ed|ion)? to (all )?(the )?peers?.{0,40}time|wait socket establish timeout|Watchdog caught|\bEI0015\b|hcom\w*.{0,40}fail|HCCL function error"
+)
+PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, RAISED, WAITED)
 
 _SOCS = (  # fact, what names it
     ("soc-910b", re.compile(r"910B[1-4]|910b[1-4]|Atlas 800T? ?A2|\bA2\b")),
@@ -37,7 +47,13 @@ _UNITS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 def derive(hits: Mapping[str, tuple[Hit, ...]]) -> tuple[Fact, ...]:
     """Every fact that the hits give."""
-    return (*_memory(hits.get(OUT_OF_MEMORY, ())), *_chips(hits.get(SOC, ())), *_versions([h for p in VERSIONS for h in hits.get(p, ())]))
+    return (
+        *_memory(hits.get(OUT_OF_MEMORY, ())),
+        *_chips(hits.get(SOC, ())),
+        *_versions([h for p in VERSIONS for h in hits.get(p, ())]),
+        *_paths(hits.get(VARIABLE, ())),
+        *_raised_first(hits.get(RAISED, ()), hits.get(WAITED, ())),
+    )
 
 
 def nbytes_of(text: str) -> float:
@@ -107,3 +123,35 @@ def _versions(hits: list[Hit]) -> list[Fact]:
         facts.append(Fact(f"pairing-{pair.verdict}", values, places, moment))
         facts.append(Fact(f"pairing-{pair.verdict}-{pair.a}-{pair.b}", values, places, moment))
     return facts
+
+
+_RELEASE = re.compile(r"(?:ascend-toolkit|cann|nnae|nnrt|toolkit)[-/](?:CANN-)?(\d+\.\d[\w.]*?)(?=[/:'\"\s]|$)", re.IGNORECASE)
+
+
+def _paths(hits: tuple[Hit, ...]) -> list[Fact]:
+    """Variables of the environment that point into more than one CANN."""
+    places: dict[str, Hit] = {}
+    for hit in sorted(hits, key=lambda h: h.moment):
+        for version in _RELEASE.findall(hit.evidence.text):
+            places.setdefault(version.rstrip("."), hit)
+    if len(places) < 2:
+        return []
+    evidence = tuple(dict.fromkeys(hit.evidence for hit in places.values()))
+    return [Fact("paths-of-several-canns", {"versions": ", ".join(places)}, evidence, max(h.moment for h in places.values()))]
+
+
+def _raised_first(raised: tuple[Hit, ...], waited: tuple[Hit, ...]) -> list[Fact]:
+    """The exception of the program after which the other ranks waited in vain."""
+    if not raised or not waited:
+        return []
+    first, wait = min(raised, key=lambda h: h.moment), min(waited, key=lambda h: h.moment)
+    if first.moment >= wait.moment or (first.rank == wait.rank and first.rank >= 0):
+        return []
+    return [
+        Fact(
+            "raised-before-peers-waited",
+            {**first.groups, "rank": str(first.rank) if first.rank >= 0 else ""},
+            (first.evidence,),
+            first.moment,
+        )
+    ]

@@ -14,6 +14,7 @@ import re2
 from jumar.base import config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
+from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
@@ -81,7 +82,8 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     try:
         own = [p for rule in rules for p in rule.match if p in rule.patterns()]
         context = [p for rule in rules for p in rule.patterns()]
-        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, {ERROR: QUIET, CODE: QUIET}, context))
+        unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
+        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context))
     except re2.error:
         check_patterns(rules)
         raise

@@ -47,7 +47,8 @@ class Patterns:
         self.filter.Compile()
         self.regexes = [self.filter.re(index) for index in range(len(self.names))]
         self.alarm = compiled(alarm)
-        self.unless = {self.names.index(name): compiled(other) for name, other in unless.items()}
+        others = {other: compiled(other) for other in set(unless.values())}
+        self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
         self.shown = frozenset((*patterns, alarm))
 
     def candidates(self, block: bytes) -> Iterable[int]:
