@@ -168,6 +168,11 @@ FIRST = {
     "pip_list.txt": pip(vllm_ascend="0.8.4rc2"),
 }
 IP = "$ ip -o link\n1: lo: <LOOPBACK,UP> mtu 65536 state UNKNOWN\n2: enp1s0: <BROADCAST,UP> mtu 1500 qdisc mq state UP\n"
+JUMBO = IP.replace("mtu 1500", "mtu 9000")
+BRIDGE = (
+    f"{IP}3: br-8c1f: <BROADCAST,UP> mtu 1500 state UP\n$ ip -o -4 addr\n"
+    "1: lo    inet 127.0.0.1/8 scope host lo\n2: enp1s0    inet 10.1.1.8/24 scope global enp1s0\n3: br-8c1f    inet 172.18.0.1/16 scope global br-8c1f\n"
+)
 TLS = "".join(f"$ hccn_tool -i {i} -tls -g\ndev_id:{i}, tls switch[{i % 2}](0:disable, 1:enable), tls preconfigured[1]\n" for i in range(2))
 
 ON_310P = f"$ ls -l /{TOOLKIT}/8.1.RC1/{KERNELS}\n" + _folders("ascend310p")
@@ -175,10 +180,22 @@ NEWER = {**dict.fromkeys(cann(), ""), **cann("8.2.RC1", "7.8.0.1.220"), "env.txt
 WORKER = "uid=1001(worker) gid=1001(worker) groups=1001(worker),27(sudo)\n"
 DISK = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda2       100G  100G   20M 100% /\n/dev/sdb1       1.8T  200G  1.6T  12% /data\n"
 RUN = "docker run -it --name npu --device /dev/davinci0 -v /usr/local/Ascend/driver:/usr/local/Ascend/driver ascendai/cann:8.1.rc1 bash\n"
+RUN_BOUND = (
+    "docker run -it --name npu -v /dev:/dev -v /usr/local/Ascend/driver:/usr/local/Ascend/driver -v /usr/local/bin/npu-smi:/usr/local/bin/npu-smi"
+    " ascendai/cann:8.1.rc1 bash\n"
+)
+READ_ONLY = "$ mount\noverlay on / type overlay (ro,relatime,lowerdir=/var/lib/x)\nproc on /proc type proc (rw,nosuid)\ntmpfs on /tmp type tmpfs (rw)\n"
 BARE = "HOME=/root\nPATH=/usr/local/bin:/usr/bin\nLD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64\n"
 ALARM = sample("09_310B1_23.0.5_all_Alarm.txt", ("23.0.5", "25.0.rc1.1"))
 BUSY = sample("04_910B3_busy_hbm_91_percent.txt", ("26.0.rc1", "25.0.rc1.1"))
 NO_CARD = {"npu-smi.txt": sample("11_container_minus_8005.txt"), "proc/1/cgroup": INSIDE, "lsmod.txt": ""}
+NO_OVERRIDE = {
+    "ls_dev.txt": dev(mode="crw-rw----"),
+    "id.txt": "uid=0(root) gid=0(root) groups=0(root)\n",
+    "proc/self/status": "Name:\tcat\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n",
+    "proc/1/cgroup": INSIDE,
+    "lsmod.txt": "",
+}
 MIXED = {**cann("8.0.RC3", "7.5.0.1.129", "C19"), "env.txt": environment("8.1.RC1", libraries="8.0.RC3")}
 NEW_FIRMWARE = firmware("8.1.0.1.100", "26.0.rc1", "[25.5,25.5.],[26.0,26.0.]")
 
@@ -228,6 +245,12 @@ MACHINES = (
     _kind("no-permission", "device-nodes-permission", "driver_firmware", {"ls_dev.txt": dev(mode="crw-rw----"), "id.txt": WORKER}),
     _kind("card-held", "card-memory-held-unseen", "memory", {"npu-smi.txt": BUSY}),
     _kind("disk", "disk-full", "cann_env", {"df.txt": DISK}),
+    _kind("device-cgroup", "device-cgroup-refuses", "container", {"run.sh": RUN_BOUND, "proc/1/cgroup": INSIDE, "lsmod.txt": ""}),
+    _kind("capabilities-dropped", "root-without-override", "container", NO_OVERRIDE),
+    _kind("read-only", "work-folder-unwritable", "cann_env", {"mount.txt": READ_ONLY}),
+    _kind("bridge-taken", "host-card-local", "hccl", {"env.txt": environment(NNODES="2", MASTER_ADDR="10.1.1.7"), "ip.txt": BRIDGE}),
+    _kind("other-address", "host-address-absent", "hccl", {"env.txt": environment(HCCL_IF_IP="10.1.1.7"), "ip.txt": BRIDGE}),
+    _kind("jumbo-mixed", "host-mtu-differs", "hccl", {"env.txt": environment(HCCL_SOCKET_IFNAME="enp"), "a/ip.txt": IP, "b/ip.txt": JUMBO}),
     _kind("run-line", "container-nodes-missing", "container", {"run.sh": RUN}),
 )
 KINDS = {kind.name: kind for kind in MACHINES}

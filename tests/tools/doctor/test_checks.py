@@ -53,6 +53,20 @@ RUN = (
     "  --device=/dev/devmm_svm --device=/dev/hisi_hdc -v /usr/local/dcmi:/usr/local/dcmi \\\n"
     "  -v /usr/local/Ascend/driver:/usr/local/Ascend/driver -v /usr/local/bin/npu-smi:/usr/local/bin/npu-smi ascendai/cann:8.1.rc1 bash\n"
 )
+STATUS = "Name:\tbash\nNoNewPrivs:\t0\nCapEff:\t00000000a80425fb\nSeccomp:\t2\n"  # what Docker leaves to root
+ROOT = "uid=0(root) gid=0(root) groups=0(root)\n"
+MOUNTS = (
+    "overlay on / type overlay (ro,relatime,lowerdir=/x)\nproc on /proc type proc (rw,nosuid)\n"
+    "tmpfs on /tmp type tmpfs (rw)\n/dev/sdb on /models type xfs (ro,noatime)\n"
+)
+ADDRESSES = (
+    "$ ip a\n1: lo: <LOOPBACK,UP> mtu 65536 state UNKNOWN\n    inet 127.0.0.1/8 scope host lo\n"
+    "2: eth0: <BROADCAST,UP> mtu 9000 qdisc mq state UP\n    inet 10.1.1.8/24 brd 10.1.1.255 scope global eth0\n"
+    "3: eth1: <BROADCAST,UP> mtu 1500 qdisc mq state UP\n    inet 10.2.1.8/24 scope global eth1\n"
+    "4: docker0: <BROADCAST,UP> mtu 1500 state DOWN\n    inet 172.17.0.1/16 scope global docker0\n"
+    "5: br-8c1f: <BROADCAST,UP> mtu 1500 state UP\n    inet 172.18.0.1/16 scope global br-8c1f\n"
+)
+BORROWED = "$ ss -tn\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\nESTAB 0 0 10.1.1.8:60003 10.1.1.9:443\n"
 WELL: Mapping[str, Mapping[str, str]] = {
     "latest in every path": {"env.txt": environment("latest", ASCEND_OPP_PATH=f"{LATEST}/opp", LD_LIBRARY_PATH=LD, ATB_HOME_PATH=NNAL)},
     "910B4, ids from 4": {
@@ -126,6 +140,28 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "ls_dev.txt": "$ ls -l /dev | grep davinci\ncrw-rw-rw- 1 HwHiAiUser HwHiAiUser 236, 0 Nov  3 10:00 davinci0\n",
         "pip_list.txt": "$ pip list | grep npu\ntorch-npu 2.5.1\n",
         "lsmod.txt": "$ lsmod | grep xfs\nxfs 1699840 1\n",
+    },
+    "nodes mapped to a user of the group's number": {
+        "ls_dev.txt": dev(mode="crw-rw----").replace("HwHiAiUser HwHiAiUser", "1000 1000"),
+        "id.txt": "uid=1001(worker) gid=1001(worker) groups=1001(worker),1000(HwHiAiUser)\n",
+    },
+    "root with Docker's usual capabilities": {"ls_dev.txt": dev(mode="crw-rw----"), "status.txt": STATUS, "id.txt": ROOT},
+    "nodes that may be opened": {"access.txt": "$ access\n/dev/davinci0 rw: ok\nHOME /root w: ok\nTMPDIR /tmp w: ok\n"},
+    "read-only home that nothing needs": {
+        "access.txt": "$ access\nHOME / w: Permission denied\nASCEND_WORK_PATH /data w: ok\n",
+        "env.txt": environment(ASCEND_WORK_PATH="/data", HOME="/"),
+    },
+    "read-only mounts beside the work": {"mount.txt": MOUNTS.replace("ro,relatime", "rw,relatime")},
+    "one host over the loopback": {"env.txt": environment(HCCL_SOCKET_IFNAME="lo", GLOO_SOCKET_IFNAME="eth0"), "ip.txt": ADDRESSES},
+    "two hosts over the right card": {
+        "env.txt": environment(HCCL_SOCKET_IFNAME="=eth0", GLOO_SOCKET_IFNAME="eth0", NNODES="2", MASTER_ADDR="10.1.1.7"),
+        "ip.txt": ADDRESSES,
+    },
+    "address of this host": {"env.txt": environment(HCCL_IF_IP="10.1.1.8", NNODES="2"), "ip.txt": ADDRESSES},
+    "ports that are reserved": {
+        "env.txt": environment(RANK_SIZE="2"),
+        "ss.txt": BORROWED,
+        "proc/sys/net/ipv4/ip_local_reserved_ports": "60000-60031\n",
     },
     "nothing but npu-smi": {name: "" for name in host() if name != "npu-smi.txt"},
     "nothing but a pip list": {name: "" for name in host() if name != "pip_list.txt"},
@@ -211,6 +247,27 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
     "open-files-few": {"ulimit.txt": "$ ulimit -a\nopen files                      (-n) 256\n"},
     "work-folder-relative": {"env.txt": environment(ASCEND_CACHE_PATH="cache")},
     "debug-switch-left-on": {"env.txt": environment(ASCEND_LAUNCH_BLOCKING="1")},
+    "device-cgroup-refuses": {
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+        "access.txt": "$ access\n/dev/davinci0 rw: Operation not permitted\n/dev/davinci_manager rw: ok\n",
+    },
+    "root-without-override": {
+        "ls_dev.txt": dev(mode="crw-rw----"),
+        "status.txt": STATUS.replace("a80425fb", "00000000"),
+        "id.txt": ROOT,
+    },
+    "container-privileged-needless": {"run.sh": RUN.replace("--net=host", "--net=host --privileged")},
+    "work-folder-unwritable": {"mount.txt": MOUNTS},
+    "host-address-absent": {"env.txt": environment(HCCL_IF_IP="10.9.9.9"), "ip.txt": ADDRESSES},
+    "host-card-local": {"env.txt": environment(NNODES="2", MASTER_ADDR="10.1.1.7"), "ip.txt": ADDRESSES},
+    "socket-cards-differ": {"env.txt": environment(HCCL_SOCKET_IFNAME="eth0", GLOO_SOCKET_IFNAME="eth1"), "ip.txt": ADDRESSES},
+    "host-mtu-differs": {"env.txt": environment(HCCL_SOCKET_IFNAME="eth", NNODES="2"), "ip.txt": ADDRESSES},
+    "hccl-port-borrowed": {
+        "env.txt": environment(RANK_SIZE="2"),
+        "ss.txt": BORROWED,
+        "proc/sys/net/ipv4/ip_local_reserved_ports": "8080\n",
+    },
     "glibc-too-old": {
         "ldd.txt": "$ ldd --version\nldd (Ubuntu GLIBC 2.27-3ubuntu1.6) 2.27\n",
         "pip_list.txt": pip(torch="2.6.0", torch_npu="2.6.0"),
@@ -240,7 +297,7 @@ def test_a_fault_becomes_the_finding_of_its_rule(name: str, tmp_path: Path) -> N
 
 def test_every_rule_of_a_machine_asks_for_a_fact_that_a_check_makes() -> None:
     source = "".join(p.read_text(encoding="utf-8") for p in (Path(__file__).resolve().parents[3] / "src/jumar/tools/doctor").rglob("*.py"))
-    asked = [p.removeprefix("fact:") for rule in load_rules() if rule.file == "machine.toml" for p in rule.match]
+    asked = [p.removeprefix("fact:") for rule in load_rules() if rule.file.startswith("machine") for p in rule.match]
     assert [name for name in asked if f'"{name}"' not in source] == []
 
 

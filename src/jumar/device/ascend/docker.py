@@ -40,7 +40,8 @@ class Mount:
 @dataclass(frozen=True)
 class Container:
     """One container as it was asked for, or as it is.   source: `inspect` or `run`; visible: what ASCEND_VISIBLE_DEVICES holds, None where it
-    is not set; environment: the names that concern Ascend, with their values; complaints: what was not understood.
+    is not set; environment: the names that concern Ascend, with their values; cgroup_rules: device nodes that are opened to it beyond those mapped;
+    read_only: its root file system; complaints: what was not understood.
     """
 
     source: str
@@ -60,6 +61,8 @@ class Container:
     visible: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    cgroup_rules: tuple[str, ...] = ()
+    read_only: bool = False
     running: bool | None = None
     line: int = 0
     complaints: tuple[Complaint, ...] = ()
@@ -212,6 +215,8 @@ def _from_options(options: list[tuple[str, str]], image: str, command: tuple[str
         visible=environment.get("ASCEND_VISIBLE_DEVICES"),
         environment=_concerning(environment),
         command=command,
+        cgroup_rules=tuple(all_of("device-cgroup-rule")),
+        read_only=last("read-only").lower() == "true",
         line=at,
         complaints=tuple(complaints),
     )
@@ -306,6 +311,8 @@ def _inspected(entry: Entry) -> Container:
         visible=environment.get("ASCEND_VISIBLE_DEVICES"),
         environment=_concerning(environment),
         command=tuple(_texts(config, "Cmd")),
+        cgroup_rules=tuple(_texts(host, "DeviceCgroupRules")),
+        read_only="ReadonlyRootfs" in host and host["ReadonlyRootfs"].value is True,
         running=running.value if running is not None and isinstance(running.value, bool) else None,
         line=entry.line,
         complaints=tuple(complaints),
@@ -354,7 +361,8 @@ def check_container(container: Container) -> tuple[Complaint, ...]:
         if container.runtime not in ("", "ascend"):
             lacks(f"runtime must be ascend for ASCEND_VISIBLE_DEVICES to map devices, got {container.runtime}", "runtime")
         return tuple(found)
-    if not container.device_ids and not container.privileged:
+    bound = any(re.fullmatch(r"/dev(?:/davinci[0-9]{1,3})?", one.target.rstrip("/")) for one in container.mounts)
+    if not container.device_ids and not container.privileged and not bound:
         lacks("a chip must be mapped (--device /dev/davinci0), got none", "device")
     if not container.maps(MANAGER):
         lacks(f"{MANAGER} must be mapped", "device")

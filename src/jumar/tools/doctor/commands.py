@@ -86,7 +86,9 @@ def ask(cards: Sequence[int], runner: Runner = run) -> tuple[Output, ...]:
         if (first := asked[-1]) and first.code != 124:
             more += [("hccn_tool", "-i", str(card), "-link", "-g") for card in cards[1:CARDS]]
             more += [
-                ("hccn_tool", "-i", str(card), what, "-g") for card in cards[:CARDS] for what in ("-tls", "-net_health", "-ip", "-optical")
+                ("hccn_tool", "-i", str(card), what, "-g")
+                for card in cards[:CARDS]
+                for what in ("-tls", "-net_health", "-ip", "-optical", "-mtu")
             ]
     more += [("dmesg",), ("lspci", "-n", "-d", "19e5:")]
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -220,6 +220,7 @@ _LIKELY = {
     "ports": "ss -ltn",
     "ulimit": "ulimit -a",
     "df": "df -h",
+    "mount": "mount",
     "uname": "uname -a",
 }
 
@@ -293,5 +294,5 @@ def _identity(kind: str, text: Text, command: str, known: Identity) -> Identity:
         case "python" if found := re.search(r"^Python (\d+\.\d+\.\d+\S*)", text.text, re.MULTILINE):
             return replace(known, python=Seen(found[1], where))
         case "id" if found := re.search(r"uid=\d+\(([^)]+)\).*?groups=(.*)", text.text):
-            return replace(known, user=Seen(found[1], where), groups=Seen(" ".join(re.findall(r"\(([^)]+)\)", found[2])), where))
+            return replace(known, user=Seen(found[1], where), groups=Seen(" ".join(re.findall(r"\d+(?=\()|(?<=\()[^)]+", found[2])), where))
     return known

@@ -6,14 +6,18 @@ commands.py.  Out: `Machine` with whole=True: what is not in it is not there.  N
 
 from __future__ import annotations
 
+import fcntl
 import grp
 import os
 import platform
 import pwd
 import re
+import socket
 import stat
+import struct
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -21,8 +25,10 @@ from jumar.device.ascend import inside_container
 from jumar.tools.doctor import abi
 from jumar.tools.doctor.commands import Runner, ask, run
 from jumar.tools.doctor.machine import Entry, Identity, Listing, Machine, Output, Seen, Text, normal
+from jumar.tools.doctor.rights import rights
 from jumar.tools.knowledge.facts import Evidence
 
+_ADDRESS_OF_CARD = 0x8915  # SIOCGIFADDR of linux/sockios.h
 MOST = 2_000_000  # bytes of a file that are read: version files have hundreds
 FILES = (
     "etc/ascend_install.info",
@@ -39,6 +45,8 @@ FILES = (
     "proc/1/cgroup",
     "proc/self/mountinfo",
     "proc/self/limits",
+    "proc/self/status",
+    "proc/sys/net/ipv4/ip_local_reserved_ports",
     "proc/net/tcp",
     "proc/net/tcp6",
     "usr/local/bin/npu-smi",
@@ -76,8 +84,9 @@ FOLDERS = (  # listed as a whole
 )
 KERNELS = ("opp/built-in/op_impl/ai_core/tbe/kernel/config", "opp/*/built-in/op_impl/ai_core/tbe/kernel/config")
 OF_DEV = re.compile(r"davinci|devmm|hisi_hdc|dvpp|asdrv|ascend|shm|uburma|svm", re.IGNORECASE)
+OPENED = re.compile(r"davinci(?:\d+|_manager)|devmm_svm|hisi_hdc")
 VARIABLES = re.compile(
-    r"ASCEND|CANN|NPU|HCCL|HCCN|RANK|DEVICE_ID|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|^PATH$|^MS_|GLOO|TP_SOCKET|^TORCH|TOOLCHAIN|ATB"
+    r"^NNODES$|NODE_NUM|^(?:LOCAL_)?WORLD_|ASCEND|CANN|NPU|HCCL|HCCN|RANK|DEVICE_ID|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|^PATH$|^MS_|GLOO|TP_SOCKET|^TORCH|TOOLCHAIN|ATB"
     r"|MASTER_(ADDR|PORT)|CONDA_(PREFIX|DEFAULT)|VIRTUAL_ENV|^TE_|TUNE|^DDK|^ASD|OMP_NUM|^LANG$|^LC_|SOC_VERSION|VLLM|^USER$|^HOME$|^KUBERNETES_SERVICE",
 )
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
@@ -98,7 +107,8 @@ def gather(root: Path = Path("/"), environment: Mapping[str, str] | None = None,
     cards = sorted(int(name[7:]) for name in listings["/dev"].names() if re.fullmatch(r"davinci\d+", name)) if "/dev" in listings else []
     packages, places = _packages()
     listings |= _plugins(places, notes)
-    outputs = [*_mounts(root, env), *_networks(root), *_needs(places, homes)]
+    nodes = [f"/dev/{n}" for n in (listings["/dev"].names() if "/dev" in listings else ()) if OPENED.fullmatch(n)]
+    outputs = [*_mounts(root, env), *_networks(root), *_needs(places, homes), *rights(root, nodes, env)]
     if runner is not None:
         outputs += ask(cards, runner)
     kept = {name: value for name, value in sorted(env.items()) if VARIABLES.search(name) and not SECRET.search(name)}
@@ -275,7 +285,23 @@ def _networks(root: Path) -> list[Output]:
         except OSError:
             continue
         rows.append(f"{number}: {card.name}: <> mtu {mtu} state {state.upper()}")
-    return [Output("ip -o link", Text("ip -o link", "\n".join(rows)), 0)] if rows else []
+    named = [f"{number}: {name}    inet {address}" for number, name, address in _addresses(root)]
+    found = [("ip -o link", rows), ("ip -o -4 addr", named)]
+    return [Output(command, Text(command, "\n".join(lines)), 0) for command, lines in found if lines]
+
+
+def _addresses(root: Path) -> Iterator[tuple[int, str, str]]:
+    """Number, name and IPv4 address of each network card of this machine; nothing is sent for it."""
+    if root != Path("/"):
+        return
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            for number, name in socket.if_nameindex():
+                with suppress(OSError):  # a card without an address
+                    told = fcntl.ioctl(asked, _ADDRESS_OF_CARD, struct.pack("256s", name.encode()[:15]))
+                    yield number, name, socket.inet_ntoa(told[20:24])
+    except OSError:
+        return
 
 
 def _identity(root: Path, env: Mapping[str, str], files: Mapping[str, Text], notes: list[str]) -> Identity:

@@ -146,3 +146,21 @@ def cards(text: Text) -> dict[str, tuple[int, str, Evidence]]:
         elif old:
             found[old[1]] = (int(old[3]), "UP" if "UP" in old[2].split(",") else "DOWN", place)
     return found
+
+
+def addresses(text: Text) -> dict[str, str]:
+    """IPv4 addresses of `ip a`, `ip -o addr` or `ifconfig`, each with its network card.
+
+    >>> addresses(Text("ip", "2: eth0    inet 10.1.1.8/24 scope global eth0\\n3: ib0: <UP> mtu 4092\\n    inet 10.2.1.8/16 scope global ib0"))
+    {'10.1.1.8': 'eth0', '10.2.1.8': 'ib0'}
+    """
+    found: dict[str, str] = {}
+    card = ""
+    for line, _ in text.lines():
+        begun = re.match(r"^(?:\d+:\s+([^:@\s]+)|([\w.-]+(?::\d+)?): flags=)", line)
+        if begun:
+            card = begun[1] or begun[2].partition(":")[0]
+        address = re.search(r"\binet (?:addr:)?(\d+(?:\.\d+){3})", line)
+        if address and card:
+            found.setdefault(address[1], card)
+    return found

@@ -14,8 +14,8 @@ _PROMPT = re.compile(
     rf"(?:(?P<sure>\$|{_USER}(?::|\s)?[^\s$#>]{{0,200}}\s?[$#]|\[{_USER} [^\]\n]{{1,200}}\]\s?[$#])|(?P<perhaps>[#>%]|\+))\s{{0,8}}"
     r"(?P<command>(?:sudo\s+)?(?P<word>[\w./-]+)(?:\s.*|$))"
 )
-_WORDS = """needs-glibcxx npu-smi hccn_tool ls ll cat env printenv export set pip pip3 python python3 conda lsmod dmesg uname docker nerdctl crictl kubectl ldd
-df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount rpm dpkg lscpu hostname date sysctl getconf gcc"""
+_WORDS = """needs-glibcxx access npu-smi hccn_tool ls ll cat env printenv export set pip pip3 python python3 conda lsmod dmesg uname docker nerdctl crictl
+kubectl ldd df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount rpm dpkg lscpu hostname date sysctl getconf gcc"""
 LONGEST = 2000  # a longer line is no prompt
 LARGEST = 4 << 20  # characters: a longer text is a log, nobody pastes that much
 KNOWN = frozenset(_WORDS.split())

@@ -6,7 +6,7 @@ In: a `View`.  Out: `Fact`s in the order of the stack, driver first, so that the
 from collections.abc import Callable
 from dataclasses import replace
 
-from jumar.tools.doctor.checks import abi, cann, chip, container, driver, framework, hccl, host
+from jumar.tools.doctor.checks import abi, cann, chip, container, driver, framework, hccl, host, network, rights
 from jumar.tools.doctor.machine import Machine
 from jumar.tools.doctor.view import View, view
 from jumar.tools.knowledge import Fact, Moment
@@ -14,11 +14,13 @@ from jumar.tools.knowledge import Fact, Moment
 CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     *driver.CHECKS,
     *container.CHECKS,
+    *rights.CHECKS,
     *chip.CHECKS,
     *cann.CHECKS,
     *framework.CHECKS,
     *abi.CHECKS,
     *hccl.CHECKS,
+    *network.CHECKS,
     *host.CHECKS,
 )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from jumar.device.ascend import Container, check_container, parse_docker_inspect, parse_docker_run, visible_ids
+from jumar.device.ascend import Container, check_container, visible_ids
+from jumar.tools.doctor.checks.rights import containers
 from jumar.tools.doctor.machine import Entry
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
@@ -43,24 +44,18 @@ def _place(evidence: Evidence, source: str, names: str) -> Evidence:
 
 def run_line(v: View) -> list[Fact]:
     """A `docker run` line, or what docker inspect shows, that maps too little for an NPU."""
-    for output in v.machine.output("docker", "nerdctl", "podman"):
-        text = output.text.text
-        read = parse_docker_inspect(text) if '"HostConfig"' in text else parse_docker_run(text)
-        for container in read:
-            if not _for_npu(container):
-                continue
-            lines = text.split("\n")
-            shown = lines[container.line - 1].strip()[:300] if 0 < container.line <= len(lines) else container.image
-            place = Evidence(output.text.source, output.text.first_line + max(container.line, 1) - 1, shown)
-            wrong = check_container(container)
-            lacking = [w.what for w in wrong if w.kind == "device"]
-            if lacking:
-                return [fact("container-nodes-missing", [place], nodes="; ".join(lacking))]
-            if any(w.kind == "libraries" for w in wrong):
-                return [fact("container-driver-not-mounted", [place], what=_LIB)]
-            told = [w.what for w in wrong if w.kind in ("visible", "runtime", "permissions")]
-            if told:
-                return [fact("container-devices-wrong", [place], what=told[0])]
+    for container, place in containers(v):
+        if not _for_npu(container):
+            continue
+        wrong = check_container(container)
+        lacking = [w.what for w in wrong if w.kind == "device"]
+        if lacking:
+            return [fact("container-nodes-missing", [place], nodes="; ".join(lacking))]
+        if any(w.kind == "libraries" for w in wrong):
+            return [fact("container-driver-not-mounted", [place], what=_LIB)]
+        told = [w.what for w in wrong if w.kind in ("visible", "runtime", "permissions")]
+        if told:
+            return [fact("container-devices-wrong", [place], what=told[0])]
     return []
 
 

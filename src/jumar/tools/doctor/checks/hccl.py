@@ -1,4 +1,4 @@
-"""Collectives: rank table, addresses, TLS, links, network cards, ports, and variables outside of their range.
+"""Collectives: rank table, addresses, TLS, links of the cards, and variables outside of their range; the host's network is in network.py.
 
 In: a `View`.  Out: facts.
 """
@@ -9,12 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from jumar.device.ascend import check_hccn, check_rank_table, parse_hccn, parse_rank_table
-from jumar.tools.doctor import readings
 from jumar.tools.doctor.machine import Text
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
 
-BASE_PORT, PORTS = 60000, 32  # HCCL_IF_BASE_PORT and how many HCCL takes from there
 RANGES = {  # variable: least, most, what is meant
     "HCCL_CONNECT_TIMEOUT": (120, 7200, "seconds"),
     "HCCL_EXEC_TIMEOUT": (0, 2147483647, "seconds"),
@@ -23,7 +21,6 @@ RANGES = {  # variable: least, most, what is meant
     "HCCL_WHITELIST_DISABLE": (0, 1, "0 or 1"),
     "HCCL_DETERMINISTIC": None,
 }
-_IFNAMES = ("HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
 def rank_tables(v: View) -> Iterator[tuple[str, Text]]:
@@ -113,56 +110,6 @@ def links(v: View) -> list[Fact]:
     return list(found.values())
 
 
-def network_cards(v: View) -> list[Fact]:
-    """A variable names a network card that is not there, or one that is down."""
-    known: dict[str, tuple[int, str, Evidence]] = {}
-    for output in v.machine.output("ip", "ifconfig"):
-        known.update(readings.cards(output.text))
-    if not known:
-        return []
-    for name, seen in v.variables(*_IFNAMES):
-        wanted = [w.strip() for w in re.sub(r"^[=^]+", "", seen.value).split(",") if w.strip()]
-        if seen.value.startswith("^") or not wanted:
-            continue
-        fitting = [c for c in known if any(c == w if seen.value.startswith("=") else c.startswith(w) for w in wanted)]
-        if not fitting:
-            return [fact("network-card-absent", [seen.evidence], variable=name, value=seen.value, cards=", ".join(sorted(known)))]
-        down = [c for c in fitting if known[c][1] == "DOWN"]
-        if down and len(down) == len(fitting):
-            return [fact("network-card-down", [known[down[0]][2], seen.evidence], variable=name, card=down[0])]
-    return []
-
-
-def ports(v: View) -> list[Fact]:
-    """A port that HCCL listens on is taken (only told where a job of several cards is set up)."""
-    env = v.machine.environment
-    if not any(n.startswith(("HCCL_", "RANK_", "MASTER_", "MS_WORKER")) for n in env):
-        return []
-    base = (
-        int(env["HCCL_IF_BASE_PORT"].value)
-        if "HCCL_IF_BASE_PORT" in env and re.fullmatch(r"[0-9]{1,5}", env["HCCL_IF_BASE_PORT"].value)
-        else BASE_PORT
-    )
-    for number, place in _listening(v):
-        if base <= number < base + PORTS:
-            return [fact("hccl-port-taken", [place], port=number, base=base, last=base + PORTS - 1)]
-    return []
-
-
-def _listening(v: View) -> Iterator[tuple[int, Evidence]]:
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        text = v.machine.file(path)
-        for line, place in text.lines() if text else ():
-            row = re.match(r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A ", line)
-            if row:
-                yield int(row[1], 16), place
-    for output in v.machine.output("ss", "netstat"):
-        for line, place in output.text.lines():
-            row = re.match(r"^(?:tcp6?\s+\d+\s+\d+\s+|(?:tcp\s+)?LISTEN\s+\d+\s+\d+\s+)\S*?:(\d+)\s", line)
-            if row and "LISTEN" in line:
-                yield int(row[1]), place
-
-
 def values(v: View) -> list[Fact]:
     """HCCL variables outside of their range."""
     for name, bounds in RANGES.items():
@@ -180,24 +127,11 @@ def values(v: View) -> list[Fact]:
     return []
 
 
-def card_mtu(v: View) -> list[Fact]:
-    """Ports of the cards with different MTU: packets of the larger are lost."""
-    conf = v.machine.file("/etc/hccn.conf")
-    sizes: dict[str, Evidence] = {}
-    for name, seen in (conf.keys() if conf else {}).items():
-        if re.fullmatch(r"mtu_\d+", name):
-            sizes.setdefault(seen.value, seen.evidence)
-    return [fact("card-mtu-differs", list(sizes.values())[:2], sizes=", ".join(sizes))] if len(sizes) > 1 else []
-
-
 CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     rank_table_gone,
     rank_table_bad,
     addresses,
     tls,
     links,
-    card_mtu,
-    network_cards,
-    ports,
     values,
 )
