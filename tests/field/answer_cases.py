@@ -22,7 +22,7 @@ FOLDS = 5
 def answer(case: dict[str, Any], rules: Diagnosis) -> dict[str, Any]:
     """What the doctor says to one case."""
     verdict = diagnose_text(case["input"], str(case.get("environment") or ""), rules)
-    first = verdict.findings[0] if verdict.findings else None
+    first = verdict.told
     evidence = [e.text for e in (first.evidence if first else ())] or ([verdict.first_error.text] if verdict.first_error else [])
     return {"id": case["id"], "layer": verdict.layer, "text": text_of(verdict), "evidence": evidence}
 
@@ -30,9 +30,9 @@ def answer(case: dict[str, Any], rules: Diagnosis) -> dict[str, Any]:
 def text_of(verdict: Verdict) -> str:
     """Cause, fix and commands of the verdict in English, then the decoded codes."""
     said = []
-    if verdict.findings:
-        text = verdict.findings[0].text("en")
-        said += [text.what, *text.fix, *verdict.findings[0].run()]
+    if verdict.told:
+        text = verdict.told.text("en")
+        said += [text.what, *text.fix, *verdict.told.run()]
     said += [f"{d.text}: {d.codes[0].symbol} {d.codes[0].en}" for d in verdict.codes if d.codes]
     return " ".join(said)
 

@@ -106,16 +106,16 @@ def mean(scores: Iterable[float]) -> float:
 
 
 def _quotes(verdict: Verdict, source: str) -> bool:
-    first = verdict.findings[0].evidence if verdict.findings else (verdict.first_error,) if verdict.first_error else ()
+    first = verdict.told.evidence if verdict.told else (verdict.first_error,) if verdict.first_error else ()
     lines = [line.strip() for line in source.splitlines() if len(line.strip()) > 8]
     said = [e.text.strip() for e in first]
     return any(8 < len(text) < 600 and any(text in line or line in text for line in lines) for text in said)
 
 
 def _said(verdict: Verdict) -> str:
-    if not verdict.findings:
+    if not verdict.told:
         return f"{verdict.layer or '-'} no finding"
-    rule = verdict.findings[0].rule
+    rule = verdict.told.rule
     return f"{verdict.layer or '-'} {rule.name} ({rule.tier})"
 
 

@@ -18,7 +18,7 @@ from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
-from jumar.tools.knowledge import Evidence, Fact, Hit, Rule, apply_rules, check_patterns, load_rules
+from jumar.tools.knowledge import Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, check_patterns, load_rules
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -32,14 +32,16 @@ CODE = (  # lines in which codes_in looks: more than it takes
 )
 QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|(^|[,;(=]) ?0 (errors?|failed|failures)\b"
 KEPT_CODES = 12
+_ASKED = 100  # lines of errors that are compared with known failures
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Rules made ready for many texts.   patterns: all that is looked for."""
+    """Rules made ready for many texts.   patterns: all that is looked for; likeness: for texts where nothing is found."""
 
     rules: tuple[Rule, ...]
     patterns: Patterns
+    likeness: Likeness
 
     def of(self, sources: Iterable[Source], facts: Iterable[Fact] = (), progress: Callable[[int], None] = lambda _: None) -> Verdict:
         """The verdict on sources.   facts: what else is known."""
@@ -49,14 +51,17 @@ class Diagnosis:
         found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)))
         errors = _errors(scanned)
         codes = _decoded(mentions, [e for f in found.ordered[:1] for e in f.evidence])
-        layer, confidence = "", "none"
-        if found.ordered:
+        like = self._like(scanned, errors) if (errors or codes or found.ordered) and not _firm(found) else None
+        if like:
+            layer, confidence = like.rule.layer, "low"
+        elif found.ordered:
             layer, confidence = found.ordered[0].rule.layer, CONFIDENCE[found.ordered[0].rule.tier]
-        elif codes:
-            layer, confidence = next((c.layer for d in codes for c in d.codes[:1] if c.layer), ""), "low"
+        else:
+            layer, confidence = next((c.layer for d in codes for c in d.codes[:1] if c.layer), ""), "low" if codes else "none"
         return Verdict(
             findings=found.ordered,
             followed=found.followed,
+            like=like,
             codes=codes,
             layer=layer,
             confidence=confidence,
@@ -65,6 +70,19 @@ class Diagnosis:
             sources=tuple(s.name for s in sources),
             lines=scanned.lines,
         )
+
+    def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
+        """The known failure that the text is most like, as a finding whose evidence is the line with most of its words."""
+        lines = list(dict.fromkeys((*scanned.short, *(hit.evidence for hit in errors[:_ASKED]))))
+        like = self.likeness.nearest([line.text for line in lines])
+        if like is None:
+            return None
+        return Finding(like.rule, {}, (lines[like.line],), 1, Moment())
+
+
+def _firm(found: Findings) -> bool:
+    """Does any finding know more than a layer?"""
+    return any(f.rule.tier != "hint" for f in found.ordered)
 
 
 def ready() -> Diagnosis:
@@ -83,7 +101,7 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
         own = [p for rule in rules for p in rule.match if p in rule.patterns()]
         context = [p for rule in rules for p in rule.patterns()]
         unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
-        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context))
+        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context), Likeness(rules))
     except re2.error:
         check_patterns(rules)
         raise

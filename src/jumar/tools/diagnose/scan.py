@@ -20,14 +20,16 @@ KEPT = 400  # hits of a pattern that are kept for each source: its first ones
 KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 _BACK = 40  # lines before a hit in which its time is looked for
 _WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever they are
+_SHORT = 200  # lines of a text that may be a question with a few lines of a log
 _TEXT = 2000  # characters of a line that are kept
 
 
 @dataclass
 class Scanned:
-    """hits: by pattern; lines, nbytes: of all sources."""
+    """hits: by pattern; short: all lines of the sources that have few; lines, nbytes: of all sources."""
 
     hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
+    short: list[Evidence] = field(default_factory=list)
     lines: int = 0
     nbytes: int = 0
 
@@ -78,6 +80,8 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
                 found.setdefault(which, []).extend(hits)
                 kept[which] = kept.get(which, 0) + len(hits)
             last = block.time_at(len(lines))
+            if not lines_before and len(lines) <= _SHORT and len(total.short) < _SHORT:
+                total.short += [Evidence(source.name, n, line.decode("utf-8", "replace")[:_TEXT]) for n, line in enumerate(lines, 1)]
             lines_before += len(lines)
             nbytes += len(data)
             progress(len(data))

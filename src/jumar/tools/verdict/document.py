@@ -30,6 +30,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "levels": [{"name": level.name, "state": level.state, "why": dict(level.why)} for level in verdict.levels],
         "findings": [_finding(f) for f in verdict.findings],
         "followed": [_finding(f) for f in verdict.followed],
+        "like": _finding(verdict.like) if verdict.like else None,
         "codes": [_decoded(d) for d in verdict.codes],
         "first_error": _evidence(verdict.first_error) if verdict.first_error else None,
         "first_rank": verdict.first_rank,

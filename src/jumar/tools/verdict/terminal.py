@@ -28,8 +28,10 @@ def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType
     if verdict.components or verdict.levels:
         yield _components(verdict, lang)
     yield from _head(verdict, lang)
-    if verdict.findings:
-        yield from _finding(verdict.findings[0], lang, width)
+    if told := verdict.told:
+        if told is verdict.like:
+            yield _title("like", lang)
+        yield from _finding(told, lang, width)
     elif verdict.first_error:
         yield _title("first_error", lang)
         yield _evidence((verdict.first_error,), width)
@@ -40,7 +42,7 @@ def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType
 
 
 def _head(verdict: Verdict, lang: str) -> Iterator[RenderableType]:
-    if not verdict.findings:
+    if not verdict.findings or verdict.like:
         if verdict.exit_code == 2:
             yield Text(word("nothing", lang), style="yellow")
         elif verdict.exit_code == 0:
@@ -120,9 +122,9 @@ def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
             "codes", lang, f"  jumar explain {rows[0].codes[0].number if ' ' not in rows[0].codes[0].number else rows[-1].codes[0].number}"
         )
         yield table
-    if len(verdict.findings) > 1:
+    if also := verdict.findings[0 if verdict.like else 1 :]:
         yield _title("also", lang)
-        yield _short(verdict.findings[1:], lang, width)
+        yield _short(also, lang, width)
     if followed := tuple(f for f in verdict.followed if f.rule.tier != "hint"):
         yield _title("followed", lang)
         yield _short(followed, lang, width)

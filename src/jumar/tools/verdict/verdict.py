@@ -53,6 +53,7 @@ class Verdict:
 
     findings: tuple[Finding, ...] = ()
     followed: tuple[Finding, ...] = ()
+    like: Finding | None = None
     codes: tuple[Decoded, ...] = ()
     layer: str = ""
     confidence: str = "none"
@@ -64,6 +65,11 @@ class Verdict:
     machine: str = ""
     components: tuple[Component, ...] = ()
     levels: tuple[Level, ...] = ()
+
+    @property
+    def told(self) -> Finding | None:
+        """What is told first: the cause, or the known failure that the text is most like."""
+        return self.like or (self.findings[0] if self.findings else None)
 
     @property
     def exit_code(self) -> int:

@@ -28,6 +28,7 @@ WORDS = {
     "sources": ("sources", "个来源"),
     "healthy": ("nothing wrong was found", "未发现问题"),
     "unknown": ("cause not known", "原因未知"),
+    "like": ("by its words it is most like this known failure, which no line proves", "从用词看最像以下已知故障，但没有一行能证明"),
     "likely": ("most likely layer", "最可能的层"),
     "no_layer": ("no layer is evident", "无法判断所在层"),
     "nothing": ("nothing could be checked", "没有可检查的内容"),
