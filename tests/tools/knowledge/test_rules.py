@@ -10,6 +10,7 @@ import pytest
 
 from jumar.device.ascend import find_code
 from jumar.tools.diagnose import diagnose_text
+from jumar.tools.diagnose.diagnose import NOT_KNOWN
 from jumar.tools.knowledge import CODE, FACT, Rule, load_rules
 from jumar.tools.knowledge.rule import compiled
 
@@ -36,7 +37,7 @@ def test_an_example_gets_the_verdict_of_its_rule(rule: Rule) -> None:
             assert rule.name in [f.rule.name for f in (*found.findings, *found.followed)], example
         else:
             assert [f.rule.name for f in found.findings][:1] == [rule.name], f"{example}\nfollowed: {[f.rule.name for f in found.followed]}"
-        assert found.layer == rule.layer
+        assert found.layer == rule.layer or rule.cause == NOT_KNOWN
         assert found.findings[0].evidence, "a finding quotes at least one line"
 
 

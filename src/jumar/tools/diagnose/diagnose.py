@@ -32,6 +32,7 @@ CODE = (  # lines in which codes_in looks: more than it takes
 )
 QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|(^|[,;(=]) ?0 (errors?|failed|failures)\b"
 KEPT_CODES = 12
+NOT_KNOWN = "not_known"  # the cause of hints that only name a layer
 _ASKED = 100  # lines of errors that are compared with known failures
 
 
@@ -82,7 +83,7 @@ class Diagnosis:
 
 def _firm(found: Findings) -> bool:
     """Does any finding know more than a layer?"""
-    return any(f.rule.tier != "hint" for f in found.ordered)
+    return any(f.rule.cause != NOT_KNOWN for f in found.ordered)
 
 
 def ready() -> Diagnosis:
