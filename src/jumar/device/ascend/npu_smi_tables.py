@@ -13,7 +13,6 @@ from functools import lru_cache
 from jumar.base import DeviceError
 from jumar.device.ascend.complaint import Complaint, quoted
 from jumar.device.ascend.npu_smi_forms import Process, command_of
-from jumar.device.npu.chip import find_chip
 
 GENERATIONS = {
     "Ascend310": "310", "Ascend310P": "310p", "Ascend310B": "310b", "Ascend910": "910", "Ascend910B": "910b", "Ascend910_93": "910_93",
@@ -82,6 +81,8 @@ def soc_of(name: str, *, phy_column: bool = False) -> tuple[str, str]:
         return "Ascend910_93", "910_93"
     if not re.fullmatch(r"(?:ascend)?[ _-]?(?:310|910|950|710|93|95)[A-Za-z0-9_-]{0,16}", name, re.IGNORECASE):
         return "", ""
+    from jumar.device.npu.chip import find_chip  # noqa: PLC0415  (0.1 s, only where a table names a chip)
+
     try:
         chip = find_chip(name)
     except DeviceError:  # a bin that the tables lack: its family is in the name

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
-import re2
-
 from jumar.base import config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
@@ -18,7 +16,7 @@ from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
-from jumar.tools.knowledge import Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, check_patterns, load_rules
+from jumar.tools.knowledge import FACT, Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, load_rules
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -97,15 +95,11 @@ def _ready(_folder: str) -> Diagnosis:
 
 
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
-    """Rules made ready; raises ToolError where one has a pattern that is none."""
-    try:
-        own = [p for rule in rules for p in rule.match if p in rule.patterns()]
-        context = [p for rule in rules for p in rule.patterns()]
-        unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
-        return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context), Likeness(rules))
-    except re2.error:
-        check_patterns(rules)
-        raise
+    """Rules made ready: what is looked for, in which lines."""
+    own = [p for rule in rules for p in rule.match if not p.startswith((FACT, CODE_PREFIX))]
+    context = [p for rule in rules for p in rule.patterns()]
+    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
+    return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context), Likeness(rules))
 
 
 def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:

@@ -14,6 +14,7 @@ import re2
 from jumar.tools.diagnose.shapes import Shapes
 from jumar.tools.diagnose.sources import Source, blocks
 from jumar.tools.diagnose.stamps import rank_of, rank_of_file, seconds_of
+from jumar.tools.diagnose.words import words_of
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
 KEPT = 400  # hits of a pattern that are kept for each source: its first ones
@@ -21,6 +22,7 @@ KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 _BACK = 40  # lines before a hit in which its time is looked for
 _WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever they are
 _SHORT = 200  # lines of a text that may be a question with a few lines of a log
+COMPILED_LATER = 256 << 10  # bytes that are looked at before all patterns are compiled
 _TEXT = 2000  # characters of a line that are kept
 
 
@@ -35,27 +37,46 @@ class Scanned:
 
 
 class Patterns:
-    """Many regexes looked for at once, each compiled once; raises re2.error with the pattern that is none.
+    """Many regexes looked for at once; raises re2.error, at the first text, with the pattern that is none.
 
     alarm: the one of lines that speak of a failure; unless: for some of them another regex: lines that it finds, too, are passed over;
-    context: those of which the first hits are enough.
+    context: those of which the first hits are enough.  Compiling all of them takes a second: until COMPILED_LATER bytes were looked at,
+    only those whose words occur (words.py) are compiled.
     """
 
     def __init__(self, patterns: Iterable[str], alarm: str, unless: Mapping[str, str], context: Iterable[str] = ()) -> None:
         self.names = list(dict.fromkeys((*patterns, *context, alarm)))
-        self.filter = re2.Filter()
-        for name in self.names:
-            self.filter.Add(as_written(name), regex_options())
-        self.filter.Compile()
-        self.regexes = [self.filter.re(index) for index in range(len(self.names))]
         self.alarm = compiled(alarm)
+        self.shown = frozenset((*patterns, alarm))
         others = {other: compiled(other) for other in set(unless.values())}
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
-        self.shown = frozenset((*patterns, alarm))
+        self._filter: Any = None
+        self._words: list[tuple[str, ...]] = []
+        self._regexes: dict[int, Any] = {}
+        self._nbytes = 0
 
     def candidates(self, block: bytes) -> Iterable[int]:
         """Indices of the patterns whose words occur in a block."""
-        return self.filter.Match(block, potential=True) or ()
+        self._nbytes += len(block)
+        if self._filter is None and self._nbytes <= COMPILED_LATER:
+            return self._by_words(block.decode("utf-8", "replace").lower())
+        if self._filter is None:
+            self._filter = re2.Filter()
+            for name in self.names:
+                self._filter.Add(as_written(name), regex_options())
+            self._filter.Compile()
+        return self._filter.Match(block, potential=True) or ()
+
+    def _by_words(self, text: str) -> list[int]:
+        self._words = self._words or [words_of(name) for name in self.names]
+        return [which for which, words in enumerate(self._words) if not words or any(word in text for word in words)]
+
+    def regex(self, which: int) -> Any:
+        """The compiled pattern of an index."""
+        found = self._regexes.get(which)
+        if found is None:
+            found = self._regexes[which] = self._filter.re(which) if self._filter is not None else compiled(self.names[which])
+        return found
 
     def room(self, which: int) -> int:
         """How many hits of a pattern are kept for a source."""
@@ -139,7 +160,7 @@ def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterato
         room = patterns.room(which) - kept.get(which, 0)
         hits: list[Hit] = []
         place, row = 0, 0
-        while len(hits) < room and place <= len(text) and (match := patterns.regexes[which].search(text, place)):
+        while len(hits) < room and place <= len(text) and (match := patterns.regex(which).search(text, place)):
             row += text.count(b"\n", place, match.start())
             number = block.fresh[row]
             other = patterns.unless.get(which)

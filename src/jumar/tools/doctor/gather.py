@@ -217,17 +217,30 @@ def _group(number: int) -> str:
 
 
 def _packages() -> tuple[dict[str, Seen], dict[str, Path]]:
-    """What is installed for this interpreter, from metadata alone, and the folder of each."""
+    """What is installed for this interpreter, by the names of its metadata's folders (reading each takes half a second), and the folder of each."""
     found: dict[str, Seen] = {}
     places: dict[str, Path] = {}
-    for package in metadata.distributions():
-        name = package.metadata["Name"] if package.metadata else ""
-        if not name or normal(name) in found:
+    for place in dict.fromkeys(Path(entry or ".") for entry in sys.path):
+        try:
+            entries = sorted(os.listdir(place))
+        except OSError:  # not there, or a zip
             continue
-        place = str(package.locate_file(""))
-        found[normal(name)] = Seen(package.version or "", Evidence("pip list -v", len(found) + 3, f"{name} {package.version} {place}"))
-        places[normal(name)] = Path(place)
+        for entry in entries:
+            named = re.fullmatch(r"([A-Za-z0-9][\w.]*)-([^-]+)\.dist-info", entry)
+            name, version = (named[1], named[2]) if named else _of_egg(place / entry) if entry.endswith(".egg-info") else ("", "")
+            if name and normal(name) not in found:
+                found[normal(name)] = Seen(version, Evidence("pip list -v", len(found) + 3, f"{name} {version} {place}"))
+                places[normal(name)] = place
     return found, places
+
+
+def _of_egg(path: Path) -> tuple[str, str]:
+    """Name and version of a package that was installed in the old way."""
+    package = metadata.Distribution.at(path)
+    try:
+        return package.metadata["Name"] or "", package.version or ""
+    except (KeyError, TypeError, OSError):
+        return "", ""
 
 
 def _plugins(places: Mapping[str, Path], notes: list[str]) -> dict[str, Listing]:
