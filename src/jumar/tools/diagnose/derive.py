@@ -31,7 +31,8 @@ WAITED = (
     r"\bEI000[26]\b|Getting socket times out|Notify register|\[TaskExecStage\]\[Timeout\]|HCCL_E_TIMEOUT|HCCL error in|hccl\w*.{0,60}error code is \d"
     r"|connect(ed|ion)? to (all )?(the )?peers?.{0,40}time|wait socket establish timeout|Watchdog caught|\bEI0015\b|hcom\w*.{0,40}fail|HCCL function error"
 )
-PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, RAISED, WAITED)
+LATEST = r"\blatest\b\S* -> \S*?(?P<version>\d+\.\d[\w.]*)"
+PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, RAISED, WAITED)
 
 _SOCS = (  # fact, what names it
     ("soc-910b", re.compile(r"910B[1-4]|910b[1-4]|Atlas 800T? ?A2|\bA2\b")),
@@ -51,7 +52,7 @@ def derive(hits: Mapping[str, tuple[Hit, ...]]) -> tuple[Fact, ...]:
         *_memory(hits.get(OUT_OF_MEMORY, ())),
         *_chips(hits.get(SOC, ())),
         *_versions([h for p in VERSIONS for h in hits.get(p, ())]),
-        *_paths(hits.get(VARIABLE, ())),
+        *_paths(hits.get(VARIABLE, ()), hits.get(LATEST, ())),
         *_raised_first(hits.get(RAISED, ()), hits.get(WAITED, ())),
     )
 
@@ -128,12 +129,15 @@ def _versions(hits: list[Hit]) -> list[Fact]:
 _RELEASE = re.compile(r"(?:ascend-toolkit|cann|nnae|nnrt|toolkit)[-/](?:CANN-)?(\d+\.\d[\w.]*?)(?=[/:'\"\s]|$)", re.IGNORECASE)
 
 
-def _paths(hits: tuple[Hit, ...]) -> list[Fact]:
-    """Variables of the environment that point into more than one CANN."""
+def _paths(hits: tuple[Hit, ...], latest: tuple[Hit, ...] = ()) -> list[Fact]:
+    """Variables of the environment that point into more than one CANN.   latest: where that link points."""
     places: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda h: h.moment):
         for version in _RELEASE.findall(hit.evidence.text):
             places.setdefault(version.rstrip("."), hit)
+    if any("/latest" in hit.evidence.text for hit in hits):
+        for hit in latest:
+            places.setdefault(hit.groups["version"].rstrip("."), hit)
     if len(places) < 2:
         return []
     evidence = tuple(dict.fromkeys(hit.evidence for hit in places.values()))
