@@ -7,8 +7,12 @@ import hashlib
 import json
 import os
 import platform
+import pty
+import subprocess
+import sys
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,3 +221,22 @@ def test_the_command_writes_the_archive_and_says_what_it_did(tmp_path: Path) -> 
     assert done.exit_code == 0 and told["path"] == str(out) and MANIFEST in told["files"]
     assert foreign(out).whole
     assert "with --collect" in CliRunner().invoke(command, ["--force"]).output
+
+
+def test_a_bar_is_shown_on_a_terminal_while_much_is_neutralised(tmp_path: Path) -> None:
+    (tmp_path / "big.log").write_text("connect to 10.1.2.3 failed ret[9]\n" * 30_000)
+    command = [sys.executable, "-m", "jumar", "doctor", "--collect", str(tmp_path / "c.tar.gz"), "--log", str(tmp_path / "big.log")]
+    near, far = pty.openpty()
+    shown = b""
+    process = subprocess.Popen(
+        [*command, "--from", str(tmp_path / "big.log")], stderr=far, stdout=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(far)
+    with suppress(OSError):  # the end of a terminal is an error
+        while piece := os.read(near, 4096):
+            shown += piece
+    os.close(near)
+    output = process.communicate()[0]
+    assert process.returncode == 0, shown
+    assert b"neutralising" in shown or "脱敏".encode() in shown
+    assert b"neutralising" not in output

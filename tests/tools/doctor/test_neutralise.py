@@ -237,3 +237,9 @@ def test_no_text_takes_long(piece: str) -> None:
     neutral.learn(text)
     neutral.text(text)
     assert time.process_time() - start < 20  # a pattern that runs away needs hours
+
+
+def test_progress_tells_of_every_text_twice_and_ends_with_all() -> None:
+    told: list[tuple[int, int]] = []
+    neutralised({"a.log": "x" * 10, "b.log": "y" * 30}, progress=lambda done, total: told.append((done, total)))
+    assert told == [(10, 80), (40, 80), (50, 80), (80, 80)]

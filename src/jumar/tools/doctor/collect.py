@@ -24,7 +24,7 @@ from jumar.tools.diagnose.sources import text_of
 from jumar.tools.doctor.foreign import MANIFEST, MARKER, PARTIAL
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
-from jumar.tools.doctor.neutralise import neutralised
+from jumar.tools.doctor.neutralise import Progress, neutralised
 
 FORMAT = 1
 MOST_LOGS = 24
@@ -91,7 +91,9 @@ _KINDS = {
 }
 
 
-def collect(machine: Machine, out: Path, logs: Iterable[Path] | None = None, *, force: bool = False) -> Collected:
+def collect(
+    machine: Machine, out: Path, logs: Iterable[Path] | None = None, *, force: bool = False, progress: Progress = lambda done, total: None
+) -> Collected:
     """Writes the archive.   logs: files and folders; None takes CANN's own places; force: an archive that is there is replaced."""
     if out.is_dir() or (out.exists() and not out.is_file()):
         raise ToolError(f"{out}: must be a file to write, got a folder", hint=f"--collect {out}/machine.tar.gz", code="collect-out")
@@ -104,7 +106,7 @@ def collect(machine: Machine, out: Path, logs: Iterable[Path] | None = None, *, 
     for number, log in enumerate(whole.logs, 1):
         plain[f"logs/{number:02d}-{_last(log.source)}"] = log.text
     user = whole.identity.user
-    clean, counts = neutralised(plain, users=[user.value] if user else [], hosts=[platform.node()] if whole.here else [])
+    clean, counts = neutralised(plain, users=[user.value] if user else [], hosts=[platform.node()] if whole.here else [], progress=progress)
     files = {name: text.encode("utf-8", "replace") for name, text in sorted(clean.items())}
     manifest = {
         "format": FORMAT,

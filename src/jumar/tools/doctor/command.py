@@ -7,7 +7,11 @@ instead.  Exit code: 0 nothing is wrong, 1 findings, 2 could not check.  Nothing
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,23 +19,35 @@ from jumar.tools.doctor.collect import collect, log_places
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
 from jumar.tools.doctor.gather import gather
+from jumar.tools.doctor.neutralise import Progress
 from jumar.tools.language import lang_option, language
 from jumar.tools.verdict import show
+
+_LONG = 1 << 20  # characters to neutralise from which on a bar is shown
 
 
 @click.command()
 @click.option(
-    "--from", "source", metavar="PATH", type=click.Path(path_type=Path), help="Files copied off another machine: a folder or an archive."
+    "--from",
+    "source",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Files copied off another machine: a folder, an archive, or one text.",
 )
 @click.option(
     "--collect",
     "out",
     metavar="OUT.tar.gz",
     type=click.Path(path_type=Path),
-    help="Write what is looked at, without names, addresses and secrets, into an archive.",
+    help="Write what is looked at, and Ascend's own newest logs, without names, addresses and secrets, into an archive; no verdict then.",
 )
 @click.option(
-    "--log", "logs", multiple=True, metavar="PATH", type=click.Path(exists=True, path_type=Path), help="With --collect: more logs."
+    "--log",
+    "logs",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="With --collect: a log, or a folder of logs, to put in, too; may be given several times.",
 )
 @click.option("--force", is_flag=True, help="With --collect: replace an archive that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -42,17 +58,40 @@ def command(
 ) -> int:
     """Say what is wrong with this machine as an Ascend host, layer by layer.
 
-    Driver, firmware, device nodes, container, CANN, kernels, frameworks, Python and system libraries, HCCL.  Nothing is changed or sent.
+    Driver, firmware, device nodes, container and rights, CANN, kernels, frameworks, Python and system libraries, HCCL, the host's network.  It
+    reads version files, folders, the environment, package names and what npu-smi and hccn_tool answer.  Nothing is changed or sent.
+
+    Three levels are tried where the part is there: driver (npu-smi), CANN (calls of libascendcl.so), framework (a sum on the device), the last two
+    in processes of their own.  These calls never ran on a real NPU by us.
+
+    Exit code: 0 nothing wrong, 1 findings, 2 could not check.
     """
     tongue = language(lang)
     if out is None and (logs or force):
         raise click.UsageError("--log and --force go with --collect (logs alone: jumar diagnose LOG)")
     if out is not None:
         machine = foreign(source) if source else gather()
-        done = collect(machine, out, (*log_places(machine), *logs), force=force)
+        with _progress({"en": "neutralising", "zh": "脱敏"}[tongue]) as progress:
+            done = collect(machine, out, (*log_places(machine), *logs), force=force, progress=progress)
         told = {"path": str(out), "files": dict(done.files), "replaced": dict(done.replaced)}
         click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else done.told(tongue))
         return 0
     verdict = examine(foreign(source) if source else gather(), tongue).verdict
     show(verdict, tongue, as_json=as_json, html=html)
     return verdict.exit_code
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Progress]:
+    """A bar on stderr while much is neutralised, if that is a terminal."""
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal bar
+            if total < _LONG or not sys.stderr.isatty():
+                return
+            bar = bar or stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+            bar.update(done - bar.pos)
+
+        yield tell

@@ -285,13 +285,26 @@ _FORMS = {
 }
 
 
-def neutralised(texts: Mapping[str, str], users: Iterable[str] = (), hosts: Iterable[str] = ()) -> tuple[dict[str, str], dict[str, int]]:
+Progress = Callable[[int, int], None]  # told what is done, and what all of it is, in characters
+
+
+def neutralised(
+    texts: Mapping[str, str], users: Iterable[str] = (), hosts: Iterable[str] = (), progress: Progress = lambda done, total: None
+) -> tuple[dict[str, str], dict[str, int]]:
     """The texts, and their names, with stand-ins, and how many values of each kind were replaced.   users, hosts: known from elsewhere."""
     neutral = Neutral()
     neutral.add(users, hosts)
+    done, total = 0, 2 * sum(map(len, texts.values()))  # each is read twice
     for name, text in texts.items():
         neutral.learn(f"{name}\n{text}")
-    return {neutral.text(name): neutral.text(text) for name, text in texts.items()}, neutral.counts
+        done += len(text)
+        progress(done, total)
+    clean: dict[str, str] = {}
+    for name, text in texts.items():
+        clean[neutral.text(name)] = neutral.text(text)
+        done += len(text)
+        progress(done, total)
+    return clean, neutral.counts
 
 
 def _taken(text: str) -> Iterable[Taken]:
