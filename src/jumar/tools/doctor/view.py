@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jumar.device.ascend import NpuSmi, parse_npu_smi
+from jumar.device.ascend import NpuSmi, VersionFile, parse_npu_smi, parse_version_file
 from jumar.tools.doctor.machine import Listing, Machine, Seen, Text
 from jumar.tools.knowledge import Evidence, Fact
 
@@ -39,7 +39,11 @@ class Smi:
 
 @dataclass(frozen=True)
 class Release:
-    """One CANN that is installed.   homes: its folder under every name; parts: the version files' keys by package; kernels: chips that have kernels."""
+    """One CANN that is installed.
+
+    homes: its folder under every name; parts: the version files' keys by package, with their lines; kernels: chips that have kernels;
+    files: the version files, read.
+    """
 
     version: str
     homes: tuple[str, ...]
@@ -48,17 +52,23 @@ class Release:
     toolkit: Mapping[str, Seen] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, Seen]] = field(default_factory=dict)
     kernels: Listing | None = None
+    files: tuple[VersionFile, ...] = ()
 
 
 @dataclass(frozen=True)
 class View:
-    """What the checks look at.   smi: npu-smi's outputs; driver, firmware: keys of their version files, empty where there are none."""
+    """What the checks look at.
+
+    smi: npu-smi's outputs; driver, firmware: keys of their version files, with their lines, empty where there are none; driver_file: the
+    driver's, read.
+    """
 
     machine: Machine
     smi: tuple[Smi, ...]
     driver: Mapping[str, Seen]
     firmware: Mapping[str, Seen]
     releases: tuple[Release, ...]
+    driver_file: VersionFile | None = None
 
     def variables(self, *names: str) -> Iterator[tuple[str, Seen]]:
         return ((n, self.machine.environment[n]) for n in names if n in self.machine.environment)
@@ -146,12 +156,13 @@ class View:
 def view(machine: Machine) -> View:
     """The machine with its usual questions answered."""
     smi = tuple(Smi(o.text, parse_npu_smi(o.text.text)) for o in machine.output("npu-smi") if o.text.text.strip())
-    return View(machine, smi, _keys(machine, "driver", DRIVER), _keys(machine, "firmware", FIRMWARE), _releases(machine))
+    driver, firmware = _file_of(machine, "driver", DRIVER), _file_of(machine, "firmware", FIRMWARE)
+    read = parse_version_file(DRIVER, driver.text) if driver else None
+    return View(machine, smi, driver.keys() if driver else {}, firmware.keys() if firmware else {}, _releases(machine), read)
 
 
-def _keys(machine: Machine, part: str, usual: str) -> Mapping[str, Seen]:
-    text = machine.file(usual) or next((t for p, t in machine.files.items() if p.endswith(f"/{part}/version.info")), None)
-    return text.keys() if text else {}
+def _file_of(machine: Machine, part: str, usual: str) -> Text | None:
+    return machine.file(usual) or next((t for p, t in machine.files.items() if p.endswith(f"/{part}/version.info")), None)
 
 
 @dataclass
@@ -161,6 +172,7 @@ class _Found:
     cfg: Text | None = None
     toolkit: dict[str, Seen] = field(default_factory=dict)
     parts: dict[str, dict[str, Seen]] = field(default_factory=dict)
+    files: list[VersionFile] = field(default_factory=list)
     kernels: Listing | None = None
 
 
@@ -172,6 +184,7 @@ def _releases(machine: Machine) -> tuple[Release, ...]:
         if not place or "/nnal/" in path or path in (DRIVER, FIRMWARE):
             continue
         one = found.setdefault(place["home"], _Found())
+        one.files.append(parse_version_file(path, text.text))
         if path.endswith("version.cfg"):
             one.cfg = text
         elif path.endswith("ascend_toolkit_install.info"):
@@ -189,7 +202,7 @@ def _releases(machine: Machine) -> tuple[Release, ...]:
         version, inner, stated = _version(home, one)
         if not version:
             continue
-        release = Release(version, (home,), stated, inner, one.toolkit, one.parts, one.kernels)
+        release = Release(version, (home,), stated, inner, one.toolkit, one.parts, one.kernels, tuple(one.files))
         known = merged.get(version)
         merged[version] = _joined(known, release) if known else release
     return tuple(merged.values())
@@ -234,9 +247,11 @@ def _joined(a: Release, b: Release) -> Release:
         {**b.toolkit, **a.toolkit},
         {**b.parts, **a.parts},
         a.kernels or b.kernels,
+        a.files or b.files,
     )
 
 
-def fact(name: str, evidence: Iterable[Evidence | None] = (), /, **values: object) -> Fact:
+def fact(name: str, evidence: Iterable[Evidence | Seen | None] = (), /, **values: object) -> Fact:
     """A fact of a check; places that are not known are left out."""
-    return Fact(name, {k: str(v) for k, v in values.items()}, tuple(e for e in evidence if e is not None))
+    places = tuple(e.evidence if isinstance(e, Seen) else e for e in evidence if e is not None)
+    return Fact(name, {k: str(v) for k, v in values.items()}, places)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from jumar.device.ascend import pairings, read_version, within
+from jumar.device.ascend import declared_pairings, pairings, read_version
 from jumar.tools.doctor.machine import Seen
 from jumar.tools.doctor.view import Release, View, fact
 from jumar.tools.knowledge import Evidence, Fact
@@ -91,83 +91,59 @@ def mixed(v: View) -> list[Fact]:
 
 def parts_differ(v: View) -> list[Fact]:
     """Within one CANN: what a package requires of another, and the version that is there."""
-    found = []
     for release in (v.used,) if v.used else v.releases:
-        for part, keys in release.parts.items():
-            for other, theirs in release.parts.items():
-                wanted, have = keys.get(f"required_package_{other}_version"), theirs.get("Version")
-                if wanted and have and other != part and not in_range(have.value, wanted.value):
-                    values = {"part": other, "version": have.value, "by": part, "wanted": wanted.value, "cann": release.version}
-                    name = "kernels-of-other-version" if "kernel" in (other + part) else "cann-parts-differ"
-                    found.append(fact(name, [wanted.evidence, have.evidence], **values))
-    return found[:1] or [one for release in v.releases for one in _cfg_differs(v, release)][:1]
+        for pair in declared_pairings(release.files):
+            if pair.verdict != "outside" or pair.b == "ascendhal":
+                continue
+            wanted = release.parts.get(pair.a, {}).get(f"required_package_{pair.b}_version")
+            have = release.parts.get(pair.b, {}).get("Version")
+            values = {
+                "part": pair.b,
+                "version": str(pair.b_version),
+                "by": pair.a,
+                "wanted": ", ".join(pair.wanted),
+                "cann": release.version,
+            }
+            odd = pair.b if str(pair.b_version) != release.inner else pair.a  # the package that is not of this CANN
+            name = "kernels-of-other-version" if "kernel" in odd else "cann-parts-differ"
+            return [fact(name, [wanted, have], **values)]
+    return [one for release in v.releases for one in _cfg_differs(v, release)][:1]
 
 
 def _cfg_differs(v: View, release: Release) -> list[Fact]:
     """Packages of different releases in one version.cfg."""
-    for path, text in v.machine.glob("*/version.cfg"):
-        if not path.startswith(release.homes):
+    for file in release.files:
+        text = v.machine.file(file.path)
+        running = {part.version: part for part in reversed(file.parts) if part.state == "running"}
+        if text is None or len(running) < 2:
             continue
-        runs: dict[str, tuple[str, Evidence]] = {}  # version -> package, line
-        for line, place in text.lines():
-            stated = re.match(r"\s*(\w{1,60})_running_version\s*=\s*\[[^:\[\]]{1,60}:([^\[\]]{1,60})\]", line)
-            if stated:
-                runs.setdefault(stated[2], (stated[1], place))
-        if len(runs) > 1:
-            (a, (first, one)), (b, (second, other)) = list(runs.items())[:2]
-            name = "kernels-of-other-version" if "kernel" in first + second else "cann-parts-differ"
-            return [fact(name, [one, other], part=second, version=b, by=first, wanted=a, cann=release.version)]
+        first, second = list(reversed(running.values()))[:2]
+        name = "kernels-of-other-version" if "kernel" in first.name + second.name else "cann-parts-differ"
+        places = [text.find(rf"^\s*{re.escape(part.name)}_running_version") for part in (first, second)]
+        values = {"part": second.name, "version": second.version, "by": first.name, "wanted": first.version, "cann": release.version}
+        return [fact(name, places, **values)]
     return []
-
-
-def in_range(version: str, wanted: str) -> bool:
-    """Whether an inner number is within `>=7.6, <=7.7`, or begins with `7.7`.
-
-    >>> in_range("7.7.0.1.238", ">=7.6, <=7.7"), in_range("7.5.0.1.129", "7.7")
-    (True, False)
-    """
-    have = read_version(version)
-    if have is None:
-        return True
-    low = re.search(r">=?\s*([\d.]+)", wanted)
-    high = re.search(r"<=?\s*([\d.]+)", wanted)
-    exact = re.fullmatch(r"\s*=?=?\s*([\d.]+)\s*", wanted)
-    least, most = (read_version(m[1]) if m else None for m in (low or exact, high or exact))
-    if least is None and most is None:
-        return True
-    return within(have, least or have, most or have)
 
 
 def driver_pair(v: View) -> list[Fact]:
     """The driver serves this CANN: by the branches that both files list, by the hardware interface, else by the table."""
     driver = v.driver_version
     for release in (v.used,) if v.used else v.releases:
-        own, runs = release.toolkit.get("innerversion"), v.driver.get("Innerversion")
-        serves, served = v.driver.get("compatible_version"), release.toolkit.get("compatible_version")
-        if own and serves and runs:
-            branch, driver_branch = _branch(own.value), _branch(runs.value)
-            if branch and branch not in serves.value and not (served and driver_branch in served.value):
-                values = {
-                    "driver": _value(driver),
-                    "cann": release.version,
-                    "branch": branch,
-                    "driver_branch": driver_branch,
-                    "wanted": _wanted(release.version),
-                }
-                return [
-                    fact(
-                        "driver-too-old-for-cann" if _older(v, release, driver_branch, branch) else "driver-cann-mismatch",
-                        [serves.evidence, own.evidence],
-                        **values,
-                    )
-                ]
-        need = release.parts.get("runtime", {}).get("required_driver_ascendhal_version")
-        have = v.driver.get("ascendhal_version")
-        if need and have and _less(have.value, need.value):
-            values = {"driver": _value(driver), "cann": release.version, "wanted": _wanted(release.version)}
-            return [fact("driver-too-old-for-cann", [have.evidence, need.evidence], **values)]
+        pairs = declared_pairings([*((v.driver_file,) if v.driver_file else ()), *release.files])
+        declared = next((p for p in pairs if (p.a, p.b) == ("cann", "driver")), None)
+        values = {"driver": _value(driver), "cann": release.version, "wanted": _wanted(release.version)}
+        if declared and declared.verdict == "outside" and v.driver_file:
+            own = next(f for f in release.files if f.kind == "toolkit" and f.branch)
+            name = "driver-too-old-for-cann" if _older(v, release, v.driver_file.branch, own.branch) else "driver-cann-mismatch"
+            places = [v.driver.get("compatible_version"), release.toolkit.get("innerversion")]
+            return [fact(name, places, **values, branch=own.branch, driver_branch=v.driver_file.branch)]
+        lacking = next((p for p in pairs if p.b == "ascendhal" and p.verdict == "outside"), None)
+        if lacking:
+            need = release.parts.get(lacking.a, {}).get("required_driver_ascendhal_version")
+            have = v.driver.get("ascendhal_version")
+            return [fact("driver-too-old-for-cann", [have, need], **values)]
         if driver:
-            found = _by_table(release, driver, declared=bool(own and serves and runs))
+            found = _by_table(release, driver, declared=declared is not None)
             if found:
                 return found
     return []
@@ -201,21 +177,11 @@ def _wanted(cann: str) -> str:
     )
 
 
-def _branch(text: str) -> str:
-    found = re.search(r"V\d{3}R\d{3}C\d{2}", text)
-    return found[0] if found else ""
-
-
 def _older(v: View, release: Release, driver_branch: str, branch: str) -> bool:
     """The driver is older than the oldest that the table names for this CANN; without one, its branch is lower."""
     driver = read_version(_value(v.driver_version))
     named = [w for w in map(read_version, re.split(r",\s*", _wanted(release.version))) if w]
-    return driver < min(named) if driver and named else driver_branch[-3:] < branch[-3:]
-
-
-def _less(a: str, b: str) -> bool:
-    x, y = read_version(a), read_version(b)
-    return bool(x and y and x < y)
+    return driver < min(named) if driver and named else driver_branch < branch
 
 
 def _value(seen: Seen | None) -> str:

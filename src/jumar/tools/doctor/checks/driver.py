@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from jumar.device.ascend import read_version, within
+from jumar.device.ascend import read_version
 from jumar.tools.doctor.machine import Output
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Fact
@@ -64,9 +64,9 @@ def firmware_pair(v: View) -> list[Fact]:
     if not driver or not firmware:
         return []
     have, wanted = read_version(firmware.value), v.driver.get("compatible_version_fw")
-    ranges = re.findall(r"\[\s*([^,\]]+),\s*([^\]]+?)\s*\]", wanted.value) if wanted else []
-    if have and wanted and ranges and not any(_between(firmware.value, low, high) for low, high in ranges):
-        text = ", ".join(f"{low} - {high}" for low, high in ranges)
+    ranges = v.driver_file.firmwares if v.driver_file else ()
+    if have and wanted and ranges and not any(one.holds(have) for one in ranges):
+        text = ", ".join(f"{one.low} - {one.high}" for one in ranges)
         places = [firmware.evidence, wanted.evidence]
         return [fact("driver-firmware-mismatch", places, driver=driver.value, firmware=firmware.value, wanted=text)]
     served = v.firmware.get("compatible_version_drv")
@@ -77,11 +77,6 @@ def firmware_pair(v: View) -> list[Fact]:
             fact("driver-firmware-mismatch", [served.evidence, driver.evidence], driver=driver.value, firmware=firmware.value, served=text)
         ]
     return []
-
-
-def _between(version: str, low: str, high: str) -> bool:
-    have, least, most = read_version(version), read_version(low), read_version(high)
-    return not (have and least and most) or within(have, least, most)
 
 
 def _served(driver: str, prefix: str) -> bool:
