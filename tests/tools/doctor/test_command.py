@@ -63,3 +63,19 @@ def test_nothing_of_a_file_is_run_or_rendered(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     assert doctor("--from", str(tmp_path / "m"), "--html", str(page)).returncode == 1
     assert "<script>alert" not in page.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
+    write_folder(KINDS["driver-too-old"], tmp_path / "node7")
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+    command = [sys.executable, "-m", "jumar", "doctor", "--from", "node7"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
+    page = (ROOT / "docs/field/doctor.md").read_text(encoding="utf-8")
+    assert f"```text\n$ jumar doctor --from node7\n{done.stdout.rstrip()}\n```" in page
+
+
+def test_the_page_and_the_help_name_every_option() -> None:
+    page, told = (ROOT / "docs/field/doctor.md").read_text(encoding="utf-8"), doctor("--help").stdout
+    for option in ("--from", "--collect", "--log", "--force", "--json", "--html", "--lang"):
+        assert f"`{option}" in page and option in told
+    assert "never on a real NPU" in page and "never ran on a real NPU" in told

@@ -52,7 +52,7 @@ class Shelf:
         self.seen += 1
         if self.seen > MOST_MEMBERS:
             raise ToolError(
-                f"{path.name}: must hold at most {MOST_MEMBERS} files, got more",
+                f"{path.name or path}: must hold at most {MOST_MEMBERS} files, got more",
                 hint="copy the files that docs/field/doctor.md lists",
                 code="doctor-from",
             )
@@ -103,7 +103,7 @@ def read(path: Path) -> Shelf:
     if not shelf.texts and not shelf.nodes:
         what = shelf.notes[0] if shelf.notes else "nothing"
         raise ToolError(
-            f"{path.name}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
+            f"{path.name or path}: must hold text files, got {what}", hint="docs/field/doctor.md lists what to copy", code="doctor-from"
         )
     return shelf
 

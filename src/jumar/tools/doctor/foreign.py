@@ -78,7 +78,7 @@ def foreign(path: Path) -> Machine:
     )
     if machine.empty:
         raise ToolError(
-            f"{path.name}: must hold files of a machine, got none that is known",
+            f"{path.name or path}: must hold files of a machine, got none that is known",
             hint="docs/field/doctor.md lists what to copy",
             code="doctor-from",
         )
