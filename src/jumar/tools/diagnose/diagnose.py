@@ -16,7 +16,7 @@ from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
-from jumar.tools.knowledge import FACT, Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, load_rules
+from jumar.tools.knowledge import Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, load_rules
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -30,7 +30,11 @@ CODE = (  # lines in which codes_in looks: more than it takes
 )
 QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|(^|[,;(=]) ?0 (errors?|failed|failures)\b"
 KEPT_CODES = 12
+KEPT = 60  # hits that are kept of a rule's pattern in a source
+KEPT_CONTEXT = 8  # of one that only must, or must not, be there
+KEPT_OF_ALL = 400  # of the patterns of errors, codes, versions
 NOT_KNOWN = "not_known"  # the cause of hints that only name a layer
+_LEFT = "{:,} lines of many kinds that speak of no failure were not looked at"
 _ASKED = 100  # lines of errors that are compared with known failures
 
 
@@ -68,6 +72,7 @@ class Diagnosis:
             first_rank=errors[0].rank if errors else -1,
             sources=tuple(s.name for s in sources),
             lines=scanned.lines,
+            notes=(_LEFT.format(scanned.left),) if scanned.left else (),
         )
 
     def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
@@ -96,10 +101,11 @@ def _ready(_folder: str) -> Diagnosis:
 
 def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     """Rules made ready: what is looked for, in which lines."""
-    own = [p for rule in rules for p in rule.match if not p.startswith((FACT, CODE_PREFIX))]
-    context = [p for rule in rules for p in rule.patterns()]
+    kept = dict.fromkeys((p for rule in rules for p in rule.patterns()), KEPT_CONTEXT)
+    own = [p for rule in rules for p in rule.match if p in kept]
+    kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS), KEPT_OF_ALL)
     unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
-    return Diagnosis(rules, Patterns([*own, CODE, *derive.PATTERNS], ERROR, unless, context), Likeness(rules))
+    return Diagnosis(rules, Patterns(kept, ERROR, unless), Likeness(rules))
 
 
 def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:

@@ -18,7 +18,6 @@ from jumar.tools.diagnose.words import words_of
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
 KEPT = 400  # hits of a pattern that are kept for each source: its first ones
-KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 _BACK = 40  # lines before a hit in which its time is looked for
 _WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever they are
 _SHORT = 200  # lines of a text that may be a question with a few lines of a log
@@ -28,26 +27,27 @@ _TEXT = 2000  # characters of a line that are kept
 
 @dataclass
 class Scanned:
-    """hits: by pattern; short: all lines of the sources that have few; lines, nbytes: of all sources."""
+    """hits: by pattern; short: all lines of the sources that have few; lines, nbytes: of all sources; left: lines not looked at."""
 
     hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
     short: list[Evidence] = field(default_factory=list)
     lines: int = 0
     nbytes: int = 0
+    left: int = 0
 
 
 class Patterns:
     """Many regexes looked for at once; raises re2.error, at the first text, with the pattern that is none.
 
-    alarm: the one of lines that speak of a failure; unless: for some of them another regex: lines that it finds, too, are passed over;
-    context: those of which the first hits are enough.  Compiling all of them takes a second: until COMPILED_LATER bytes were looked at,
-    only those whose words occur (words.py) are compiled.
+    kept: each pattern, and how many of its hits in a source are kept: its first ones; alarm: the one of lines that speak of a failure;
+    unless: for some of them another regex: lines that it finds, too, are passed over.  Compiling all of them takes a second: until
+    COMPILED_LATER bytes were looked at, only those whose words occur (words.py) are compiled.
     """
 
-    def __init__(self, patterns: Iterable[str], alarm: str, unless: Mapping[str, str], context: Iterable[str] = ()) -> None:
-        self.names = list(dict.fromkeys((*patterns, *context, alarm)))
+    def __init__(self, kept: Mapping[str, int], alarm: str, unless: Mapping[str, str]) -> None:
+        self.names = list(kept)
+        self.kept = list(kept.values())
         self.alarm = compiled(alarm)
-        self.shown = frozenset((*patterns, alarm))
         others = {other: compiled(other) for other in set(unless.values())}
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
         self._filter: Any = None
@@ -78,10 +78,6 @@ class Patterns:
             found = self._regexes[which] = self._filter.re(which) if self._filter is not None else compiled(self.names[which])
         return found
 
-    def room(self, which: int) -> int:
-        """How many hits of a pattern are kept for a source."""
-        return KEPT if self.names[which] in self.shown else KEPT_CONTEXT
-
 
 def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Scanned:
     """Every line that one of the patterns finds.   progress: told of the bytes that each block took."""
@@ -108,13 +104,15 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
             progress(len(data))
         total.lines += lines_before
         total.nbytes += nbytes
+        total.left += shapes.left
     total.hits = {patterns.names[which]: tuple(hits) for which, hits in found.items()}
     return total
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Lines of one source.   first: lines of the source before it; fresh: which of its lines to look at; last: the time of the line before it."""
+    """Lines of one source.   first: lines of the source before it; fresh: which of its lines to look at; last: the time of the line before it;
+    known: lines that were hit, told once for all patterns that find them."""
 
     source: str
     rank: int
@@ -123,16 +121,19 @@ class _Block:
     lines: list[bytes]
     fresh: list[int]
     last: float
+    known: dict[int, tuple[Evidence, Moment, int]] = field(default_factory=dict)
 
     def hit(self, number: int, match: Any) -> Hit:
         """The hit on a line of the block, with its place, time and rank."""
-        text = self.lines[number].decode("utf-8", "replace")[:_TEXT]
-        rank = rank_of(text)
         groups = {name.decode(): value.decode("utf-8", "replace").strip() for name, value in match.groupdict().items() if value}
-        place = self.first + number + 1
-        return Hit(
-            Evidence(self.source, place, text), Moment(self.time_at(number + 1), self.index, place), groups, self.rank if rank < 0 else rank
-        )
+        if number not in self.known:
+            text = self.lines[number].decode("utf-8", "replace")[:_TEXT]
+            rank = rank_of(text)
+            place = self.first + number + 1
+            moment = Moment(self.time_at(number + 1), self.index, place)
+            self.known[number] = Evidence(self.source, place, text), moment, self.rank if rank < 0 else rank
+        evidence, moment, rank = self.known[number]
+        return Hit(evidence, moment, groups, rank)
 
     def time_at(self, number: int) -> float:
         """The time of the nearest stamped line before line `number`, else the last one known.
@@ -157,7 +158,7 @@ def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterato
     """The hits of each pattern on the fresh lines of a block, while there is room for them."""
     text = b"\n".join([block.lines[number] for number in block.fresh])
     for which in patterns.candidates(text):
-        room = patterns.room(which) - kept.get(which, 0)
+        room = patterns.kept[which] - kept.get(which, 0)
         hits: list[Hit] = []
         place, row = 0, 0
         while len(hits) < room and place <= len(text) and (match := patterns.regex(which).search(text, place)):

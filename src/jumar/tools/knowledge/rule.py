@@ -105,7 +105,7 @@ def regex_options() -> Any:
     options.case_sensitive = False
     options.never_nl = True
     options.log_errors = False
-    options.max_mem = 32 << 20
+    options.max_mem = 1 << 20  # of each regex: thousands share the memory that a long log may take
     return options
 
 
