@@ -74,6 +74,11 @@ _KINDS = {
         "licence": "licence numbers",
         "proxy": "proxies",
         "uuid": "UUIDs",
+        "domain": "domains",
+        "project": "repositories",
+        "phone": "phone numbers",
+        "person": "identity numbers",
+        "staff": "staff numbers",
     },
     "zh": {
         "user": "个用户名",
@@ -87,6 +92,11 @@ _KINDS = {
         "licence": "个许可证号",
         "proxy": "个代理",
         "uuid": "个 UUID",
+        "domain": "个域名",
+        "project": "个代码仓",
+        "phone": "个电话号码",
+        "person": "个身份证号",
+        "staff": "个工号",
     },
 }
 

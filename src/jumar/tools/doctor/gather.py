@@ -84,6 +84,9 @@ FOLDERS = (  # listed as a whole
 )
 KERNELS = ("opp/built-in/op_impl/ai_core/tbe/kernel/config", "opp/*/built-in/op_impl/ai_core/tbe/kernel/config")
 OF_DEV = re.compile(r"davinci|devmm|hisi_hdc|dvpp|asdrv|ascend|shm|uburma|svm", re.IGNORECASE)
+OF_FOLDER = {"/dev": OF_DEV} | dict.fromkeys(
+    ("/usr/local/bin", "/usr/local/sbin"), re.compile(r"npu|hccn|ascend|dcmi|msn|^ms[a-z]+$|^atc$|^cann")
+)
 OPENED = re.compile(r"davinci(?:\d+|_manager)|devmm_svm|hisi_hdc")
 VARIABLES = re.compile(
     r"^NNODES$|NODE_NUM|^(?:LOCAL_)?WORLD_|ASCEND|CANN|NPU|HCCL|HCCN|RANK|DEVICE_ID|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|^PATH$|^MS_|GLOO|TP_SOCKET|^TORCH|TOOLCHAIN|ATB"
@@ -186,7 +189,8 @@ def _listings(root: Path, homes: tuple[Path, ...], notes: list[str]) -> dict[str
         except OSError as error:
             notes.append(f"{path}: {error.strerror or error}")
             continue
-        kept = [n for n in names if path != "/dev" or OF_DEV.search(n)]
+        wanted = OF_FOLDER.get(path)  # other names there tell of their owner, not of an NPU
+        kept = [n for n in names if wanted is None or wanted.search(n)]
         found[path] = Listing(f"ls -la {path}", tuple(_entry(path, folder / n, i) for i, n in enumerate(kept, 2)))
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import re2
 
-from jumar.tools.doctor.owners import KEPT, PLACES, SHELL_COMMANDS, common
+from jumar.tools.doctor.owners import DOTTED, KEPT, PLACES, SHELL_COMMANDS, common, is_person, is_public
 from jumar.tools.doctor.secrets import SECRETS, Taken, is_secret_name, is_secret_value
 
 _NETS = ("192.0.2", "198.51.100", "203.0.113")  # RFC 5737; further ones from RFC 2544's 198.18.0.0/15
@@ -30,9 +30,18 @@ _IPV6 = re2.compile(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*")
 _KERNEL_IP = re2.compile(r"\b([0-9A-F]{32}|[0-9A-F]{8}):[0-9A-F]{4}\b")  # /proc/net/tcp: little-endian words
 _IPV4 = re2.compile(r"\d+(?:\.\d+){3,}")
 _SERIAL = re2.compile(
-    r"(?i:\bserial[ _-]?(?:number|num|no)\b\.?|\b[vn]?die[ _]?id\b|\blicen[cs]e[ _-]?(?:key|number|num|no|code|id|sn|serial)\b\.?|\bchassis[ _]?id\b)"
-    r"\s*[\"']?\s*[:=]\s*[\"']?([^\n|\"',;]+)|\b(?:SN|ESN)\s*[:=]\s*([^\n|\"',;\s]+)"
+    r"(?i:\bserial(?:[ _-]?(?:number|num|no|id|sn))?\b\.?|序列号|条码|\bbar ?code\b|\b[vn]?die[ _]?id\b|\blicen[cs]e[ _-]?(?:key|number|num|no|code|id|sn|serial)\b\.?|\bchassis[ _]?id\b)"
+    r"\s*[\"']?\s*[:=：]\s*[\"']?([^\n|\"',;]+)|\b(?:SN|ESN)\s*[:=：]\s*([^\n|\"',;\s]+)"
 )
+_BARE_SERIAL = re2.compile(r"\b21\d{2}[0-9]{2}[0-9A-Z]{6}[A-Z][0-9A-Z]{7}\b|\b2102\d{2}[0-9A-Z]{14}\b")  # of Huawei's boards: 20 characters
+_PHONE = re2.compile(
+    r"(?i)(\+86[ -]?1[3-9]\d[ -]?\d{4}[ -]?\d{4})\b|(?:电话|手机号?|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)\D{0,8}(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
+)
+_PERSON = re2.compile(r"\b[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[0-9Xx]\b")  # an identity card's number
+_REPOSITORY = re2.compile(
+    r"((?:https?|ssh|git)://(?:[^\s/@\"']*@)?|git@|\b)((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})((?::\d+)?[/:])([^\s\"'<>:]+?)(\.git)\b"
+)
+_NUMBERED = re.compile(r"(?P<stem>.*\D)\d{1,5}$")
 _VERSION_BEFORE = re.compile(  # at the end of what stands before a number
     r"(?:(?:version|ver|release|driver|firmware|npu-?smi|cann|hdk|toolkit|package|product|kernel|software|hal|_drv|_fw|build|runtime|mcu|bios|版本|驱动|固件)"
     r"(?:[ _-]?(?:version|ver|is|of|number|info|to|from))*[ \t\"'`=:：\[(<>~v|-]{0,40}"
@@ -97,7 +106,12 @@ class Neutral:
         text = _sub(SHELL_COMMANDS, text, lambda m: m[0].replace(m[1], self._name("host", m[1])))
         text = self._literals(text)
         text = _sub(_MAIL, text, self._mail)
+        text = _sub(_REPOSITORY, text, self._repository)
+        text = _sub(DOTTED, text, self._dotted)
         text = _sub(_SERIAL, text, self._serial)
+        text = _sub(_BARE_SERIAL, text, lambda m: self._stand_in("serial", m[0]))
+        text = _sub(_PERSON, text, lambda m: self._stand_in("person", m[0]) if _checks(m[0]) else str(m[0]))
+        text = _sub(_PHONE, text, self._phone)
         text = _sub(_UUID, text, lambda m: self._stand_in("uuid", m[0].lower(), "00000000-0000-4000-8000-{:012d}"))
         text = _sub(_MAC, text, self._mac)
         text = _sub(_KERNEL_IP, text, self._kernel_ip)
@@ -119,6 +133,12 @@ class Neutral:
     def _name(self, kind: str, name: str) -> str:
         """The stand-in of a user or a host; a name that everybody has stays."""
         name = name.rstrip(".")
+        if kind == "member":
+            if not is_person(name):
+                return name
+            kind = "user"
+        if kind == "staff":
+            return self._stand_in(kind, name)
         if name in KEPT or not name or name.isdigit() or _IPV4.fullmatch(name) or name in self.given.get(kind, {}).values():
             return name
         if kind == "host" and "." in name and not name.startswith("."):
@@ -149,13 +169,17 @@ class Neutral:
                     if "\n" not in value and (len(value) >= _LEARNT_SECRET if kind == "secret" else not common(value)):
                         known.setdefault(value, stand_in)
             longest_first = sorted(known, key=len, reverse=True)
-            self.literal = (known, re2.compile("|".join(map(re2.escape, longest_first)))) if known else ({}, None)
+            siblings = [f"{re2.escape(stem)}\\d{{{least},5}}" for stem, least in _stems(self.given.get("host", {}))]
+            either = "|".join([*siblings, *map(re2.escape, longest_first)])
+            self.literal = (known, re2.compile(either)) if either else ({}, None)
         known, pattern = self.literal
         if pattern is None:
             return text
 
         def whole(m: Any) -> str:
             inside = (m[0][0].isalnum() and _alnum(text, m.start() - 1)) or (m[0][-1].isalnum() and _alnum(text, m.end()))
+            if m[0] not in known:  # gpu-node-18, where gpu-node-17 is known
+                return str(m[0]) if inside or m[0] in self.given["host"].values() else self._stand_in("host", m[0])
             return str(m[0]) if inside and known[m[0]].startswith(("user", "host")) else known[str(m[0])]
 
         return _sub(pattern, text, whole)
@@ -164,6 +188,28 @@ class Neutral:
         if not m[2] or m[2] == "git":
             return str(m[0])
         return f"{m[1]}{self._stand_in('secret', m[2])}@"
+
+    def _dotted(self, m: Any) -> str:
+        host = m[1] or m[2]
+        return str(m[0]).replace(host, self._domain(host), 1)
+
+    def _domain(self, host: str) -> str:
+        """The stand-in of a name with points; those of public places stay."""
+        if is_public(host) or host in self.given.get("host", {}).values() or (first := host.split(".")[0]).startswith("SECRET-"):
+            return host
+        known = self.given.get("host", {})
+        if first in known or first in known.values():
+            return f"{known.get(first, first)}.example.org"
+        return self._stand_in("domain", host.partition(":")[0]) + "".join(host.partition(":")[1:])
+
+    def _repository(self, m: Any) -> str:
+        if is_public(m[2]):
+            return str(m[0])
+        return f"{m[1]}{self._domain(m[2])}{m[3]}{self._stand_in('project', m[4])}{m[5]}"
+
+    def _phone(self, m: Any) -> str:
+        number = m[1] or m[2] or m[3]
+        return str(m[0]).replace(number, self._stand_in("phone", number), 1)
 
     def _proxy(self, address: str) -> str:
         host, _, port = address.rpartition(":")
@@ -178,7 +224,12 @@ class Neutral:
     def _serial(self, m: Any) -> str:
         group = 1 if m[1] is not None else 2
         value = m[group].strip()
-        if len(value) < 6 or not value.strip("0 -") or value.lower() in ("na", "n/a", "none", "unknown"):
+        if (
+            len(value) < 6
+            or sum(c.isdigit() for c in value) < 3
+            or not value.strip("0 -")
+            or value.lower() in ("na", "n/a", "none", "unknown")
+        ):
             return str(m[0])
         return str(m[0]).replace(value, self._stand_in("licence" if re.match(r"(?i)licen", m[0]) else "serial", value), 1)
 
@@ -282,6 +333,11 @@ _FORMS = {
     "mac": "02:00:00:00:01:{:x}",
     "ipv6": "2001:db8::{:x}",
     "proxy": "proxy{}.example.org",
+    "domain": "site{}.example.org",
+    "project": "team/project{}",
+    "phone": "PHONE-{}",
+    "person": "PERSON-{}",
+    "staff": "STAFF-{}",
 }
 
 
@@ -355,6 +411,28 @@ def _in_file_name(text: str, start: int, end: int) -> bool:
     after = re.match(r"\S*", text[end : end + 60])
     before = word[0] if word else ""
     return before.endswith(("_", "-", "=")) and bool(_FILE_AROUND.search(before + "#" + (after[0] if after else "")))
+
+
+def _stems(hosts: Iterable[str]) -> list[tuple[str, int]]:
+    """What numbered hosts begin with, and from how many digits on such a name is another of them; a word of the field says nothing."""
+    found: dict[str, int] = {}
+    for host in hosts:
+        numbered = _NUMBERED.match(host)
+        stem = numbered["stem"] if numbered else ""
+        word = stem.strip("-_.")
+        if len(word) >= 3 and "." not in word and not re.match(r"(?i)ascend|atlas|910|310", word):
+            if not common(word):
+                found[stem] = 1
+            elif stem != word and len(host) - len(stem) >= 2:
+                found[stem] = 2
+    return sorted(found.items(), key=lambda item: -len(item[0]))
+
+
+def _checks(number: str) -> bool:
+    """The check digit of an identity card's number (GB 11643)."""
+    weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+    total = sum(int(d) * w for d, w in zip(number, weights, strict=False))
+    return "10X98765432"[total % 11] == number[-1].upper()
 
 
 def _private(value: str) -> bool:

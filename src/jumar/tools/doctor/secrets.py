@@ -47,6 +47,11 @@ def _mixed(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
+def _random(value: str) -> bool:
+    """Letters and at least three digits."""
+    return _mixed(value) and sum(c.isdigit() for c in value) >= 3
+
+
 SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(r"-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|CERTIFICATE)[A-Z0-9 ]*-----((?:[^-]|-[^-])*)")),
     Secret(re2.compile(r"(?i)\bauthorization[\"']?[ \t]*[:=][ \t]*\\?[\"']?([^\n\"']+)")),
@@ -54,7 +59,7 @@ SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(r"(?i)\bbearer[ \t]+([^\s\"',;]{4,})")),
     Secret(re2.compile(rf"(?m)^[ \t]*(?:export |declare -x |set )?{_CAPITALS}=[\"']?([^\n]*?)[\"']?[ \t]*$"), (2,), name=1),
     Secret(re2.compile(rf"(?i){_NAMES}=([^\s\"']\S*)"), (2,), name=1, fits=_plain),
-    Secret(re2.compile(rf"(?i){_NAMES}\\?[\"']?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}{_VALUE}"), (2, 3, 4), name=1),
+    Secret(re2.compile(rf"(?i){_NAMES}\\?[\"']?[ \t]{{0,4}}(?:=>|:=|=|:|：)[ \t]{{0,4}}{_VALUE}"), (2, 3, 4), name=1),
     Secret(re2.compile(rf"(?im)^[ \t]*(?:- )?{_NAMES}[ \t]*[:=][ \t]*([^\s\"']\S*)[ \t]*$"), (2,), name=1),
     Secret(re2.compile(rf"(?i)--?{_NAMES}(?:[ \t]+|=)(?:\"([^\"\n]*)\"|'([^'\n]*)'|[\"']?([^\s\"']\S*))"), (2, 3, 4), name=1),
     Secret(re2.compile(rf"(?i)[\"']--?{_NAMES}[\"']\s*,\s*[\"']([^\"'\n]+)[\"']"), (2,), name=1),
@@ -67,6 +72,17 @@ SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(r"\b(xox[a-z]-[A-Za-z0-9-]{10,})")),
     Secret(re2.compile(r"\b(AIza[A-Za-z0-9_-]{30,})")),
     Secret(re2.compile(r"\b(pypi-[A-Za-z0-9_-]{20,})"), fits=_mixed),
+    Secret(re2.compile(r"\b(ms-[0-9a-f]{8}-[0-9a-f-]{10,})")),
+    Secret(re2.compile(r"(?:密码|口令|密钥|秘钥|令牌)[ \t]*(?:[:=：]|为|是)[ \t]*[\"']?([!-~]+)")),
+    Secret(
+        re2.compile(r"(?i)\b(?:login|api|access|secret|auth|private|wandb)[ _-]?key[ \t]+(?:is[ \t]+)?[\"']?([A-Za-z0-9_-]{8,})"),
+        fits=_mixed,
+    ),
+    Secret(re2.compile(r"(?i)\b(?:token|令牌)[ \t]+(?:is[ \t]+)?[\"']?([A-Za-z0-9_.-]{12,})"), fits=_random),
+    Secret(re2.compile(r"(?i)\b(?:password|passwd|pwd)(?:[ \t]+is)?[ \t]+[\"']?([!-~]{6,})"), fits=_mixed),
+    Secret(re2.compile(r"(?i)\bpwd[ \t]*[:：=][ \t]*[\"']?([^\s\"'/]+)(?:[\s\"']|$)"), fits=_mixed),
+    Secret(re2.compile(r"hooks\.slack\.com/[a-z]+/([A-Za-z0-9/_-]{8,})")),
+    Secret(re2.compile(r"/bot/(?:v\d/)?hook/([A-Za-z0-9-]{8,})")),
     Secret(re2.compile(r"\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?)")),
     Secret(re2.compile(r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-[a-z0-9-]+) (AAAA[A-Za-z0-9+/=]+(?: [^\s@]+@\S+)?)")),
 )
