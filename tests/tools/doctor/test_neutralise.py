@@ -71,6 +71,7 @@ def test_field_cases_keep_their_verdict() -> None:
         "   0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000",
         "Serial Number                  : 0000000000000000",
         "torch.nn.functional self.net torch.distributed.launch threading.local libfoo.so.1 torch_npu.npu.cn_ops model.com()",
+        "@torch.jit.script  @click.command  y = x@w.t()",
         "https://mirrors.tuna.tsinghua.edu.cn/simple https://www.hiascend.com/x git clone https://gitee.com/ascend/pytorch.git",
         "Tried to allocate 17179869184 bytes, ls /nas/models/qwen2 /mnt/nas/datasets",
     ],

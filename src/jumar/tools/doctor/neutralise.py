@@ -30,12 +30,14 @@ _IPV6 = re2.compile(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*")
 _KERNEL_IP = re2.compile(r"\b([0-9A-F]{32}|[0-9A-F]{8}):[0-9A-F]{4}\b")  # /proc/net/tcp: little-endian words
 _IPV4 = re2.compile(r"\d+(?:\.\d+){3,}")
 _SERIAL = re2.compile(
-    r"(?i:\bserial(?:[ _-]?(?:number|num|no|id|sn))?\b\.?|序列号|条码|\bbar ?code\b|\b[vn]?die[ _]?id\b|\blicen[cs]e[ _-]?(?:key|number|num|no|code|id|sn|serial)\b\.?|\bchassis[ _]?id\b)"
+    r"(?i:\bserial(?:[ _-]?(?:number|num|no|id|sn))?\b\.?|序列号|条码|\bbar ?code\b"
+    r"|\b[vn]?die[ _]?id\b|\blicen[cs]e[ _-]?(?:key|number|num|no|code|id|sn|serial)\b\.?|\bchassis[ _]?id\b)"
     r"\s*[\"']?\s*[:=：]\s*[\"']?([^\n|\"',;]+)|\b(?:SN|ESN)\s*[:=：]\s*([^\n|\"',;\s]+)"
 )
 _BARE_SERIAL = re2.compile(r"\b21\d{2}[0-9]{2}[0-9A-Z]{6}[A-Z][0-9A-Z]{7}\b|\b2102\d{2}[0-9A-Z]{14}\b")  # of Huawei's boards: 20 characters
 _PHONE = re2.compile(
-    r"(?i)(\+86[ -]?1[3-9]\d[ -]?\d{4}[ -]?\d{4})\b|(?:电话|手机号?|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)\D{0,8}(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
+    r"(?i)(\+86[ -]?1[3-9]\d[ -]?\d{4}[ -]?\d{4})\b|(?:电话|手机号?"
+    r"|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)\D{0,8}(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
 )
 _PERSON = re2.compile(r"\b[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[0-9Xx]\b")  # an identity card's number
 _REPOSITORY = re2.compile(
@@ -195,7 +197,7 @@ class Neutral:
 
     def _domain(self, host: str) -> str:
         """The stand-in of a name with points; those of public places stay."""
-        if is_public(host) or host in self.given.get("host", {}).values() or (first := host.split(".")[0]).startswith("SECRET-"):
+        if is_public(host) or host in self.given.get("host", {}).values() or (first := host.partition(".")[0]).startswith("SECRET-"):
             return host
         known = self.given.get("host", {})
         if first in known or first in known.values():

@@ -49,11 +49,11 @@ PLACES: tuple[tuple[str, Any], ...] = tuple(  # where a name of a kind stands: g
 SHELL_COMMANDS = re2.compile(r"(?m)^\$ hostname(?: -f)?\n(\S+)$")
 
 
-# Suffixes that no module path, file or attribute has; behind `//` or `@`, or before a port, any name with points is a host.
+# Suffixes that no module path, file or attribute has; behind `//` or `git@`, or before a port, any name with points is a host.
 _SUFFIXES = "com|cn|edu|gov|corp|lan|intranet|hk|tw|sg|jp|de|fr|uk"
 _LABELS = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 DOTTED = re2.compile(
-    rf"(?:://|@)((?:{_LABELS}\.)+[A-Za-z][A-Za-z0-9-]*)|"
+    rf"(?:://|\bgit@)((?:{_LABELS}\.)+[A-Za-z][A-Za-z0-9-]*)|"
     rf"\b((?:{_LABELS}\.)+(?:{_SUFFIXES}|(?:internal|local|net|org|io|ai|tech|cloud|dev|top|xyz|info):\d{{2,5}}))(?:[^A-Za-z0-9_(.-]|\.?$|\.\s)"
 )
 _KNOWN = """github.com githubusercontent.com gitee.com gitcode.com gitcode.net gitlab.com hiascend.com huawei.com huaweicloud.com
