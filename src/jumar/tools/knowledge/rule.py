@@ -24,6 +24,7 @@ FACT = "fact:"
 CODE = "code:"  # an error code in any spelling: code:507018, with its family code:drv:87, or by how it begins code:EI*, code:507*
 LANGUAGES = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
+_OPENING, _CLOSING = ("(", "[", "（"), (")", "]", "）")
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,32 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
     >>> fill("port {port:of HCCL} is taken, {name:x}", {"port": "60000"})
     'port 60000 is taken, x'
+    >>> fill("more than the card has{size:}. Rank {rank:}: see ({file:}).", {"size": "8 GiB."})
+    'more than the card has 8 GiB. Rank: see.'
     """
-    return _PLACE.sub(lambda m: values.get(m[1]) or m[2], text).replace("  ", " ")
+    return "".join(piece for piece, _ in pieces(text, values))
+
+
+def pieces(text: str, values: Mapping[str, str]) -> tuple[tuple[str, bool], ...]:
+    """A text in pieces, and whether each was filled in: joined so that words keep one blank between them and nothing empty stays in brackets."""
+    found: list[tuple[str, bool]] = []
+    at = 0
+    ahead = ""  # what is left out in front of the next piece
+    for place in _PLACE.finditer(text):
+        before = text[at : place.start()].removeprefix(ahead)
+        after = text[place.end() :]
+        value = (values.get(place[1]) or place[2]).strip()
+        at, ahead = place.end(), ""
+        if value and value[-1] in ".,;:" and after[:1] in (".", ",", ";", ":", "，", "。", "；", "："):
+            value = value.rstrip(".,;:")
+        if not value and before.endswith(_OPENING) and after.startswith(_CLOSING):
+            before, ahead = before[:-1].rstrip(" "), after[0]
+        elif not value and before.endswith(" ") and re.match(r"[\s.,;:!?)\]，。；：）]|$", after):
+            before = before.removesuffix(" ")
+        elif value and not place[2].strip() and re.search(r"[A-Za-z]$", before) and re.match(r"[\w(<>=\[]", value):
+            before += " "
+        found += [(before.replace("  ", " "), False), (value, True)]
+    return (*found, (text[at:].removeprefix(ahead), False))
 
 
 def compiled(pattern: str) -> Any:
