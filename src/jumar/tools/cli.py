@@ -8,6 +8,7 @@ Commands are imported late so that `run-package` stands on base, device and runt
 from __future__ import annotations
 
 try:  # Ctrl-C in the first tenth of a second has no traceback either
+    import errno
     import importlib
     import json
     import signal
@@ -121,6 +122,11 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # `jumar ops | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo(f"StackError: output must have room, got {error.strerror}", err=True)
+        sys.exit(2)
     except Exception as error:  # whoever reads the document must not get an empty one; the traceback follows on stderr
         if as_json:
             document = {"type": type(error).__name__, "what": f"{error}: this is our bug", "code": "our-bug"}

@@ -81,3 +81,23 @@ def test_a_log_of_one_repeated_error_takes_bounded_memory_and_keeps_its_first_li
     assert verdict.lines == 200_000
     assert verdict.first_error and verdict.first_error.line == 1
     assert len(verdict.findings[0].evidence) <= 3
+
+
+def test_an_earlier_run_in_the_same_log_is_left_aside_and_told_so() -> None:
+    old = CULPRIT.replace("2025-03-26", "2025-03-24").replace("[INFO] step 100", "2025-03-24 17:00:00,000 step 100")
+    verdict = diagnose_text(old + WAITING)
+    assert verdict.layer == "hccl" and any("earlier runs" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 1 error_rate=0.0 failed=0",
+        "training finished, 0 errors",
+        "no errors found",
+        "val_error 0.013 error: 0",
+        "INFO 03-26 10:00:00 failed=0",
+    ],
+)
+def test_words_of_failure_in_a_healthy_log_are_none(text: str) -> None:
+    assert diagnose_text(text).exit_code == 0

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import tarfile
+import threading
 import zipfile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.base import ToolError
-from jumar.tools.diagnose import diagnose_text
+from jumar.tools.diagnose import diagnose, diagnose_text
 from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened
 
 LINE = "RuntimeError: 错误, error code is 507018"
@@ -121,3 +122,38 @@ def test_no_bytes_end_in_a_traceback(data: bytes) -> None:
 def test_no_text_ends_in_a_traceback(text: str) -> None:
     verdict = diagnose_text(text)
     assert verdict.exit_code in (0, 1, 2)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_log_that_breaks_off_is_read_up_to_there_and_told_so(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "run.log.z"
+    text = "".join(f"line {i} {hash(str(i))}\n" for i in range(60_000)) + LINE
+    file.write_bytes(pack(text.encode())[:-2000])
+    source = opened((file,)).sources[0]
+    assert sum(block.count(b"\n") for block in blocks(source)) > 0
+    assert source.damage
+
+
+def test_a_pipe_is_read_once_and_whole(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(LINE,))
+    writer.start()
+    try:
+        assert texts_of(pipe) == [LINE]
+    finally:
+        writer.join(timeout=10)
+
+
+def test_a_line_of_a_megabyte_is_one_line_and_is_shown_where_the_match_is(tmp_path: Path) -> None:
+    log = tmp_path / "minified.log"
+    log.write_text(
+        "first\n"
+        + "x1234567," * 150_000
+        + "ImportError: libhccl.so: cannot open shared object file: No such file or directory"
+        + ",y" * 90_000
+        + "\nlast\n"
+    )
+    verdict = diagnose(opened((log,)).sources)
+    assert verdict.lines == 3 and verdict.layer == "cann_env"
+    assert verdict.findings[0].evidence[0].line == 2 and "libhccl.so" in verdict.findings[0].evidence[0].text

@@ -5,9 +5,10 @@ In: `Source`s.  Out: `Verdict`.  Before: sources.py, scan.py, derive.py.  After:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from time import gmtime, strftime
 
 from jumar.base import config
 from jumar.device.ascend import Mention, codes_in
@@ -28,13 +29,18 @@ CODE = (  # lines in which codes_in looks: more than it takes
     r"\b[EW][A-Z0-9]\d{4}\b|\bERR\d{5}\b|_E(RR|RROR)?_[A-Z]|\B-80\d\d\b|\b0x0?7[01][0-9a-f]{5,6}\b|错误码|返回码|返回值|报错|故障码"
     r"|(ret|code|errno|err|error|result|status|return|failed|event id|exception id|exception_id)\w*\b.{0,24}?\d"
 )
-QUIET = r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\berror(s)?[ :=]+0\b|(^|[,;(=]) ?0 (errors?|failed|failures)\b"
+QUIET = (  # lines that speak of no error though they hold the word
+    r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\b(errors?|failed|failures?|exceptions?)\s*[=:]\s*0\b"
+    r"|\berrors? 0\b|(^|[,;(=]) ?0 (errors?|failed|failures)\b"
+    r"|\b(no|without|any) (an )?(errors?|failures?|exceptions?)\b|error[_ ]rate|\w+_error\b\W{0,3}\d|\berror \d+\.\d"
+)
 KEPT_CODES = 12
 KEPT = 60  # hits that are kept of a rule's pattern in a source
 KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 KEPT_OF_ALL = 400  # of the patterns of errors, codes, versions
 NOT_KNOWN = "not_known"  # the cause of hints that only name a layer
-_LEFT = "{:,} lines of many kinds that speak of no failure were not looked at"
+_GAP = 6 * 3600  # seconds between errors of one run at most: HCCL waits for less than five hours
+_DATED = 1e8  # seconds from which on a time has a date
 _ASKED = 100  # lines of errors that are compared with known failures
 
 
@@ -50,6 +56,10 @@ class Diagnosis:
         """The verdict on sources.   facts: what else is known."""
         sources = tuple(sources)
         scanned = scan(self.patterns, sources, progress)
+        cut = _last_run(scanned.hits.get(ERROR, ()))
+        if cut:
+            old = {hit.evidence for hit in scanned.hits[ERROR] if hit.moment.seconds < cut}
+            scanned.hits = {pattern: tuple(h for h in hits if h.evidence not in old) for pattern, hits in scanned.hits.items()}
         mentions = _mentions(scanned)
         found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)))
         errors = _errors(scanned)
@@ -72,7 +82,7 @@ class Diagnosis:
             first_rank=errors[0].rank if errors else -1,
             sources=tuple(s.name for s in sources),
             lines=scanned.lines,
-            notes=(_LEFT.format(scanned.left),) if scanned.left else (),
+            notes=tuple(_notes(scanned, sources, cut)),
         )
 
     def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
@@ -82,6 +92,23 @@ class Diagnosis:
         if like is None:
             return None
         return Finding(like.rule, {}, (lines[like.line],), 1, Moment())
+
+
+def _last_run(errors: tuple[Hit, ...]) -> float:
+    """When the last run of programs began, by a gap of hours between errors that have a date; 0 where there is one run only."""
+    times = sorted({hit.moment.seconds for hit in errors if hit.moment.seconds > _DATED})
+    return next((later for earlier, later in zip(reversed(times[:-1]), reversed(times[1:])) if later - earlier > _GAP), 0.0)
+
+
+def _notes(scanned: Scanned, sources: tuple[Source, ...], cut: float) -> Iterator[str]:
+    """What was not read, or left aside, and why."""
+    if scanned.left:
+        yield f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at"
+    if cut:
+        yield f"errors more than {_GAP // 3600} hours before {strftime('%Y-%m-%d %H:%M', gmtime(cut))} belong to earlier runs and were left aside"
+    for source in sources:
+        if source.damage:
+            yield f"{source.name}: read up to where it breaks off ({source.damage[0]})"
 
 
 def _firm(found: Findings) -> bool:

@@ -86,7 +86,7 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
     for index, source in enumerate(sources):
         shapes = Shapes(patterns.alarm)
         kept: dict[int, int] = {}
-        lines_before, nbytes, last = 0, 0, 0.0
+        lines_before, nbytes, last, broken = 0, 0, 0.0, False
         for data in blocks(source):
             last = last or _first_time(data)
             lines = data.removesuffix(b"\n").split(b"\n")
@@ -99,10 +99,11 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
             last = block.time_at(len(lines))
             if not lines_before and len(lines) <= _SHORT and len(total.short) < _SHORT:
                 total.short += [Evidence(source.name, n, line.decode("utf-8", "replace")[:_TEXT]) for n, line in enumerate(lines, 1)]
-            lines_before += len(lines)
+            lines_before += data.count(b"\n")  # a line that is longer than a block goes on in the next one
+            broken = not data.endswith(b"\n")
             nbytes += len(data)
             progress(len(data))
-        total.lines += lines_before
+        total.lines += lines_before + broken
         total.nbytes += nbytes
         total.left += shapes.left
     total.hits = {patterns.names[which]: tuple(hits) for which, hits in found.items()}
@@ -123,11 +124,16 @@ class _Block:
     last: float
     known: dict[int, tuple[Evidence, Moment, int]] = field(default_factory=dict)
 
-    def hit(self, number: int, match: Any) -> Hit:
-        """The hit on a line of the block, with its place, time and rank."""
+    def hit(self, number: int, match: Any, row_start: int) -> Hit:
+        """The hit on a line of the block, with its place, time and rank.   row_start: where the line starts in what was matched."""
         groups = {name.decode(): value.decode("utf-8", "replace").strip() for name, value in match.groupdict().items() if value}
+        if len(self.lines[number]) > _TEXT:  # a line of a megabyte is shown where the match is
+            start = max(0, match.start() - row_start - _TEXT // 3)
+            text = self.lines[number][start : start + _TEXT].decode("utf-8", "replace")
+            place = self.first + number + 1
+            return Hit(Evidence(self.source, place, text), Moment(self.time_at(number + 1), self.index, place), groups, self.rank)
         if number not in self.known:
-            text = self.lines[number].decode("utf-8", "replace")[:_TEXT]
+            text = self.lines[number].decode("utf-8", "replace")
             rank = rank_of(text)
             place = self.first + number + 1
             moment = Moment(self.time_at(number + 1), self.index, place)
@@ -166,7 +172,7 @@ def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterato
             number = block.fresh[row]
             other = patterns.unless.get(which)
             if other is None or not other.search(block.lines[number]):
-                hits.append(block.hit(number, match))
+                hits.append(block.hit(number, match, text.rfind(b"\n", 0, match.start()) + 1))
             end = text.find(b"\n", match.start())
             if end < 0:
                 break

@@ -14,8 +14,9 @@ import re
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -31,6 +32,7 @@ _SNIFFED = 8192
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _DIRTY = bytes((*range(9), *range(11, 32), 127))  # all that no line holds but for its end
 _CONTROL = bytes(c for c in range(32) if c not in (8, 9, 10, 12, 13, 27))
+_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
 _OPENERS: dict[bytes, Callable[[BinaryIO], IO[bytes]]] = {
     b"\x1f\x8b": lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw)),
     b"BZh": bz2.BZ2File,
@@ -40,11 +42,12 @@ _OPENERS: dict[bytes, Callable[[BinaryIO], IO[bytes]]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of bytes with the name that the user knows.   nbytes: its size, 0 where that is unknown."""
+    """A stream of bytes with the name that the user knows.   nbytes: its size, 0 where that is unknown; damage: why it could not be read to its end."""
 
     name: str
     open: Callable[[], IO[bytes]]
     nbytes: int = 0
+    damage: list[str] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,23 @@ def opened(paths: tuple[Path, ...]) -> Opened:
     notes: list[str] = []
     for path in paths:
         if str(path) == "-":
-            sources.append(Source("stdin", lambda: sys.stdin.buffer))
+            sources.append(Source("stdin", _stdin))
         elif path.is_dir():
             sources += _folder(path, notes)
+        elif path.exists() and not path.is_file():  # a pipe, a device: it can be read once only, so nobody looks first
+            sources.append(Source(str(path), partial(_plain, path)))
         else:
             found = _file(path, notes)
             if not found:
                 raise ToolError(f"{path}: file must be text or an archive of texts, got binary data", code="not-text")
             sources += found
     return Opened(tuple(sources), tuple(notes))
+
+
+def _stdin() -> IO[bytes]:
+    if sys.stdin is None:
+        raise ToolError("-: standard input must be open, got none", hint="jumar diagnose FILE", code="not-text")
+    return sys.stdin.buffer
 
 
 def _folder(folder: Path, notes: list[str]) -> list[Source]:
@@ -131,8 +142,8 @@ def _file(path: Path, notes: list[str]) -> list[Source]:
     if opener := _opener(start):
         try:
             with path.open("rb") as raw, opener(raw) as inner:
-                start = inner.read(_SNIFFED)
-        except (OSError, EOFError, lzma.LZMAError) as error:
+                start = _some(inner, _SNIFFED)
+        except _DAMAGE as error:
             raise ToolError(f"{path}: compressed file must be whole, got {error}", code="not-text") from error
         if _is_tar(start):
             return _tar(path, notes)
@@ -144,6 +155,11 @@ def _file(path: Path, notes: list[str]) -> list[Source]:
 
 def _plain(path: Path) -> IO[bytes]:
     return path.open("rb")
+
+
+def _some(stream: IO[bytes], nbytes: int) -> bytes:
+    """What a stream has at once: of a compressed file that breaks off, what stands before the break."""
+    return stream.read1(nbytes) if isinstance(stream, (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile)) else stream.read(nbytes)
 
 
 def _opener(start: bytes) -> Callable[[BinaryIO], IO[bytes]] | None:
@@ -200,7 +216,7 @@ def _tar(path: Path, notes: list[str]) -> list[Source]:
             raise ToolError(f"{path}: archive must be whole, got {error}", code="not-text") from error
         notes.append(f"{path}: damaged after {len(found)} files ({error})")
     if binary:
-        notes.append(f"{path}: {binary} binary members were left out")
+        notes.append(f"{path}: {binary} binary members were left out (archives within it are not opened)")
     return found or [source_of_text(str(path), "")]
 
 
@@ -232,7 +248,7 @@ def _zip(path: Path, notes: list[str]) -> list[Source]:
     if locked:
         notes.append(f"{path}: {locked} members need a password and were left out")
     if left := len(members) - locked - len(names):
-        notes.append(f"{path}: {left} binary members were left out")
+        notes.append(f"{path}: {left} binary members were left out (archives within it are not opened)")
     return [Source(f"{path}!{name}", partial(_zip_member, path, name), nbytes) for name, nbytes in names] or [source_of_text(str(path), "")]
 
 
@@ -242,21 +258,31 @@ def _zip_member(path: Path, name: str) -> IO[bytes]:
 
 def blocks(source: Source) -> Iterator[bytes]:
     """The source's text in clean blocks, each of whole lines."""
-    with source.open() as stream:
-        rest, decoder, left = b"", None, MOST_NBYTES
-        while left > 0 and (chunk := stream.read(BLOCK)):
-            left -= len(chunk)
-            decoder = decoder or codecs.getincrementaldecoder(encoding_of(chunk))("replace")
-            data = rest + decoder.decode(chunk).encode()
-            cut = data.rfind(b"\n") + 1
-            if not cut and len(data) < LONGEST:
-                rest = data
-                continue
-            cut = cut or len(data) - data.endswith(b"\r")  # whose line end may come with the next chunk
-            rest = data[cut:]
-            yield _clean(data[:cut])
-        if rest:
-            yield _clean(rest)
+    rest, decoder = b"", None
+    for chunk in _chunks(source):
+        decoder = decoder or codecs.getincrementaldecoder(encoding_of(chunk))("replace")
+        data = rest + decoder.decode(chunk).encode()
+        cut = data.rfind(b"\n") + 1
+        if not cut and len(data) < LONGEST:
+            rest = data
+            continue
+        cut = cut or len(data) - data.endswith(b"\r")  # whose line end may come with the next chunk
+        rest = data[cut:]
+        yield _clean(data[:cut])
+    if rest:
+        yield _clean(rest)
+
+
+def _chunks(source: Source) -> Iterator[bytes]:
+    """The stream's bytes as they come, up to where it is damaged."""
+    left = MOST_NBYTES
+    try:
+        with source.open() as stream:
+            while left > 0 and (chunk := _some(stream, BLOCK)):
+                left -= len(chunk)
+                yield chunk
+    except _DAMAGE as error:
+        source.damage.append(str(error) or type(error).__name__)
 
 
 def text_of(raw: bytes) -> str | None:

@@ -6,6 +6,7 @@ In: a `Verdict`.  Out: text or JSON on stdout, an HTML file.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | Non
         click.echo(json.dumps(document(verdict), indent=1, ensure_ascii=False))
         return
     here = Console()
-    width = min(here.width, WIDTH) if here.is_terminal else WIDTH
+    width = min(here.width, WIDTH) if here.is_terminal or "COLUMNS" in os.environ else WIDTH
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     with console.capture() as text:
         for part in terminal(verdict, lang, width):

@@ -14,10 +14,11 @@ from rich.text import Text
 
 from jumar.tools.knowledge import Evidence, Finding, layers
 from jumar.tools.verdict.verdict import Verdict
-from jumar.tools.verdict.words import safe, short, word
+from jumar.tools.verdict.words import counted, safe, short, tail, word
 
 _COLOUR = {"high": "bold red", "medium": "yellow", "low": "cyan", "none": "dim"}
 _STATE = {"ok": "green", "bad": "bold red", "unknown": "dim", "verified": "green", "failed": "bold red", "unchecked": "dim"}
+_PLACE = 44  # characters of a file's name and line: its end
 MOST = 5  # rows of codes, of what followed, of what else was found
 
 
@@ -35,7 +36,7 @@ def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType
     elif verdict.first_error:
         yield _title("first_error", lang)
         yield _evidence((verdict.first_error,), width)
-    if verdict.layer and verdict.confidence != "high":
+    if verdict.layer and verdict.confidence != "high" and not (verdict.told and verdict.told.text(lang).next):
         yield _title("next", lang)
         yield Padding(Text(layers()[verdict.layer].next[lang]), (0, 0, 0, 2))
     yield from _rest(verdict, lang, width)
@@ -88,11 +89,12 @@ def _finding(finding: Finding, lang: str, width: int) -> Iterator[RenderableType
 
 
 def _evidence(lines: tuple[Evidence, ...], width: int) -> RenderableType:
+    lines = tuple(line for line in lines if not line.text.strip().startswith("Traceback (most")) or lines  # a headline proves nothing
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="magenta")
     table.add_column(overflow="fold")
     for line in lines:
-        place = safe(str(line), 40)
+        place = tail(str(line), _PLACE)
         table.add_row(f"  {place}", Text(safe(line.text, max(2 * (width - len(place) - 5), 80))))
     return table
 
@@ -132,11 +134,9 @@ def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
         yield Text(f"{word('notes', lang)}: {note}", style="yellow")
     if verdict.lines:
         rank = f" ({word('rank', lang)} {verdict.first_rank})" if verdict.first_rank >= 0 else ""
-        first = f"; {word('first_error', lang)}: {safe(str(verdict.first_error), 60)}{rank}" if verdict.first_error else ""
-        yield Text(
-            f"{word('read', lang)}: {len(verdict.sources)} {word('sources', lang)}, {verdict.lines:,} {word('lines', lang)}{first}",
-            style="dim",
-        )
+        first = f"; {word('first_error', lang)}: {tail(str(verdict.first_error), 60)}{rank}" if verdict.first_error else ""
+        counts = f"{counted(len(verdict.sources), 'sources', lang)}, {counted(verdict.lines, 'lines', lang)}"
+        yield Text(f"{word('read', lang)}: {counts}{first}", style="dim")
 
 
 def _short(findings: tuple[Finding, ...], lang: str, width: int) -> RenderableType:
@@ -146,7 +146,7 @@ def _short(findings: tuple[Finding, ...], lang: str, width: int) -> RenderableTy
     table.add_column(no_wrap=True, style="magenta")
     table.add_column(no_wrap=True)
     for finding in findings[:MOST]:
-        place = safe(str(finding.evidence[0]), 40) if finding.evidence else ""
+        place = tail(str(finding.evidence[0]), _PLACE) if finding.evidence else ""
         room = width - len(place) - len(finding.rule.layer) - 5
         table.add_row(f"  {finding.rule.layer}", place, Text(short(finding.what(lang), max(room // (2 if lang == "zh" else 1), 30))))
     if len(findings) > MOST:

@@ -79,6 +79,26 @@ def safe(line: str, longest: int = 0) -> str:
     return text
 
 
+def tail(place: str, longest: int) -> str:
+    """A file and line, by its end where it is long: that is what tells files of one folder apart.
+
+    >>> tail("plog/plog-12_3.log:7", 40), tail("/var/log/npu/plog/plog-12_3.log:7", 20)
+    ('plog/plog-12_3.log:7', '…log/plog-12_3.log:7')
+    """
+    text = safe(place)
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def counted(number: int, what: str, lang: str) -> str:
+    """How many of what.
+
+    >>> counted(1, "lines", "en"), counted(1200, "lines", "en"), counted(2, "sources", "zh")
+    ('1 line', '1,200 lines', '2 个来源')
+    """
+    name = word(what, lang)
+    return f"{number:,} {name.removesuffix('s') if number == 1 else name}"
+
+
 def short(text: str, longest: int) -> str:
     """The first sentence of a text, cut at a word where it is longer than `longest`.
 
