@@ -35,13 +35,6 @@ def releases(component: str) -> tuple[Version, ...]:
     return tuple(sorted({v for t in named if (v := exact(t)) is not None}))
 
 
-def named_partners(a: str, a_version: Version, b: str) -> tuple[Version, ...]:
-    """The releases of b that are named for this a, and of those for which this b is named."""
-    found = [v for r in rows_of(a, b) if fits_any(r.a_spec, a_version) for t in r.b_spec if (v := exact(t)) is not None]
-    found += [v for r in rows_of(b, a) if fits_any(r.b_spec, a_version) for t in r.a_spec if (v := exact(t)) is not None]
-    return tuple(dict.fromkeys(found))
-
-
 @lru_cache(maxsize=8192)
 def applicable(a: str, version: Version, b: str) -> tuple[tuple[Row, ...], str]:
     """The rows about this version of a and any b; where there are none, those of the nearest version that has some, and its name."""

@@ -28,7 +28,6 @@ _LOCAL = (
     r"\+(?!py|torch|mind|cann|vllm|driver)[a-z0-9]{1,40}(?:[._](?!dist|whl|egg|run)[a-z0-9]{1,20}){0,4}"  # +cpu; not torch2.1+torch_npu
 )
 VERSION = rf"v?\d{{1,4}}(?:\.\d{{1,8}}){{0,5}}(?:{_STAGE}){{0,4}}(?:{_LOCAL})?"
-BRANCH = r"V\d{3}R\d{3}C\d{2}(?:SPC\d{3}|CP\d{4})?(?:B\d{3})?"
 
 _WHOLE = re.compile(rf"{VERSION}\Z", re.IGNORECASE)
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.IGNORECASE)

@@ -1,6 +1,6 @@
 """When and by whom a line was written: the time stamps and rank marks of every log that people paste.
 
-In: one line of text (and its file's name).  Out: `Stamp`.  Times are seconds since 1970 as the log's own clock shows them; dmesg's seconds since
+In: one line of text, or a file's name.  Out: seconds, ranks.  Times are seconds since 1970 as the log's own clock shows them; dmesg's seconds since
 boot are not comparable with them and give no time.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import calendar
 import re
-from dataclasses import dataclass
 from time import gmtime
 
 _DATE = r"(?P<y>20\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)"
@@ -31,27 +30,12 @@ _RANK = re.compile(
 _FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(\d{1,4})(?!\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """seconds: of the log's clock, None where the line has no time; rank: of the process, -1 unknown."""
+def seconds_of(line: str, near: float = 0.0) -> float | None:
+    """The time that a line states, in seconds.   near: a time of the same log; year and date that the line leaves out are taken from it.
 
-    seconds: float | None = None
-    rank: int = -1
-
-
-def stamp(line: str, near: float = 0.0) -> Stamp:
-    """Time and rank that a line states.
-
-    >>> stamp("[rank3]:[ERROR] 2025-07-17-11:24:32 (PID:2000, Device:3, RankID:3) ERR01100").rank
-    3
-    >>> stamp("EZ9999: [PID: 775] 2025-02-16-12:18:25.500.000 Cannot find").seconds - stamp("2025-02-16 12:18:24").seconds
+    >>> seconds_of("EZ9999: [PID: 775] 2025-02-16-12:18:25.500.000 Cannot find") - seconds_of("2025-02-16 12:18:24")
     1.5
     """
-    return Stamp(seconds_of(line[:400], near), rank_of(line[:400]))
-
-
-def seconds_of(line: str, near: float = 0.0) -> float | None:
-    """The time that a line states, in seconds.   near: a time of the same log; year and date that the line leaves out are taken from it."""
     then = gmtime(near)
     for form in _TIMES:
         if found := form.search(line):
@@ -67,6 +51,11 @@ def seconds_of(line: str, near: float = 0.0) -> float | None:
 
 
 def rank_of(line: str) -> int:
+    """The rank that a line states, -1 where it states none.
+
+    >>> rank_of("[rank3]:[ERROR] 2025-07-17-11:24:32 (PID:2000, Device:3) ERR01100"), rank_of("step 3")
+    (3, -1)
+    """
     found = _RANK.search(line)
     return int(next(g for g in found.groups() if g is not None)) if found else -1
 
