@@ -128,7 +128,11 @@ WELL: Mapping[str, Mapping[str, str]] = {
             "20_t_board_910_first_generation_23.0.5.txt", ("23.0.5", "25.0.rc1.1"), ("7.1.0.7.220", "NA"), (": OK", ": UNKNOWN")
         ),
     },
-    "table that was cut": {"ls_dev.txt": "", "env.txt": environment(ASCEND_RT_VISIBLE_DEVICES="4,5,6,7")},
+    "table that was cut": {
+        "npu-smi.txt": smi().partition("| NPU     Chip")[0],
+        "ls_dev.txt": "",
+        "env.txt": environment(ASCEND_RT_VISIBLE_DEVICES="4,5,6,7"),
+    },
     "CPU build of torch": {"pip_list.txt": pip(torch="2.5.1+cpu", torch_npu="2.5.1.post1"), **cann("8.2.RC1", "7.8.0.1.220")}
     | dict.fromkeys(cann(), "")
     | {"env.txt": environment("8.2.RC1")},
@@ -381,3 +385,62 @@ def test_a_container_is_known_by_what_is_copied_where_nothing_names_it(more: Map
     files = host(**{"ls_dev.txt": NOT_MAPPED, "lsmod.txt": "", **more})
     verdict = examine(foreign(write_folder(Kind("container", files), tmp_path))).verdict
     assert verdict.findings[0].rule.name == "machine-container-nodes-missing"
+
+
+@pytest.mark.parametrize("word", ["NOK", "NG", "NOT OK", "MISMATCH", "Incompatible"])
+def test_any_compatibility_but_ok_is_a_pair_that_does_not_fit(word: str, tmp_path: Path) -> None:
+    board = sample("20_t_board_910_first_generation_23.0.5.txt", (": OK", f": {word}"))
+    verdict = examine(foreign(write_folder(Kind("board", host(**{"board.txt": board})), tmp_path))).verdict
+    assert "machine-driver-firmware-mismatch" in [f.rule.name for f in verdict.findings]
+    assert word in "".join(e.text for f in verdict.findings for e in f.evidence)
+
+
+def test_firmware_that_only_npu_smi_states_is_a_component(tmp_path: Path) -> None:
+    (tmp_path / "board.txt").write_text(sample("20_t_board_910_first_generation_23.0.5.txt"))
+    assert ("firmware", "7.1.0.7.220") in [(c.name, c.value) for c in examine(foreign(tmp_path)).verdict.components]
+
+
+def test_cards_that_a_whole_table_lacks_are_found_for_any_environment(tmp_path: Path) -> None:
+    (tmp_path / "smi.txt").write_text(smi())
+    (tmp_path / "env.sh").write_text("export ASCEND_RT_VISIBLE_DEVICES=0,1,2,3\n")
+    assert "machine-visible-device-absent" in [f.rule.name for f in examine(foreign(tmp_path)).verdict.findings]
+
+
+def test_a_held_card_has_not_followed_from_a_torch_that_does_not_fit(tmp_path: Path) -> None:
+    held = (
+        smi()
+        .replace("3373 / 65536", "63373/ 65536")
+        .replace(
+            "| No running processes found in NPU 0                                                            |",
+            "| 0       0                 | 4711          | python                   | 60000                   |",
+        )
+    )
+    files = host(**{"npu-smi.txt": held, "pip_list.txt": pip(torch="2.1.0", torch_npu="2.5.1")})
+    verdict = examine(foreign(write_folder(Kind("held", files), tmp_path))).verdict
+    assert "machine-card-memory-held" in [f.rule.name for f in verdict.findings]
+    assert "machine-card-memory-held" not in [f.rule.name for f in verdict.followed]
+
+
+def test_of_docker_inspect_the_line_of_the_devices_is_shown_and_nodes_are_named(tmp_path: Path) -> None:
+    text = """[
+    {
+        "Id": "abc",
+        "Name": "/train",
+        "Config": {"Image": "ascendai/cann:8.1.rc1", "Env": []},
+        "HostConfig": {
+            "Privileged": false,
+            "Devices": [
+                {"PathOnHost": "/dev/davinci0", "PathInContainer": "/dev/davinci0", "CgroupPermissions": "rwm"}
+            ]
+        },
+        "Mounts": []
+    }
+]
+"""
+    (tmp_path / "inspect.json").write_text(text)
+    verdict = examine(foreign(tmp_path)).verdict
+    first = verdict.findings[0]
+    assert first.rule.name == "machine-container-nodes-missing"
+    assert "/dev/davinci0" in first.evidence[0].text
+    assert "without /dev/davinci_manager, /dev/devmm_svm, /dev/hisi_hdc" in first.what("en")
+    assert "Nothing in these files" not in verdict.machine

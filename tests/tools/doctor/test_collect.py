@@ -178,6 +178,7 @@ def test_ctrl_c_leaves_nothing_half_written(root: Path, tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     out = tmp_path / "new" / "out.tar.gz"
+    out.parent.mkdir()
     monkeypatch.setattr(packing.os, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
         collect(machine_of(root), out, [])
@@ -240,3 +241,12 @@ def test_a_bar_is_shown_on_a_terminal_while_much_is_neutralised(tmp_path: Path) 
     assert process.returncode == 0, shown
     assert b"neutralising" in shown or "脱敏".encode() in shown
     assert b"neutralising" not in output
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("nowhere/out.tar.gz", "must be in a folder that is there"), ("out.zip", "must end in .tar.gz")]
+)
+def test_a_folder_that_is_not_there_and_another_form_are_refused(name: str, word: str, root: Path, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=word):
+        collect(machine_of(root), tmp_path / name, [])
+    assert not (tmp_path / "nowhere").exists()

@@ -79,3 +79,25 @@ def test_the_page_and_the_help_name_every_option() -> None:
     for option in ("--from", "--collect", "--log", "--force", "--json", "--html", "--lang"):
         assert f"`{option}" in page and option in told
     assert "never on a real NPU" in page and "never ran on a real NPU" in told
+
+
+def test_a_folder_that_tells_of_no_ascend_machine_could_not_be_checked(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("buy milk\n")
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    done = doctor("--from", str(tmp_path))
+    assert done.returncode == 2
+    assert "must hold files of an Ascend machine" in done.stderr
+
+
+def test_a_script_may_demand_a_card() -> None:
+    if os.path.exists("/dev/davinci_manager"):
+        return
+    done = doctor("--need", "npu")
+    assert done.returncode == 2, done.stdout
+    assert "no NPU was found" in done.stderr
+
+
+def test_collect_makes_no_page(tmp_path: Path) -> None:
+    done = doctor("--collect", str(tmp_path / "a.tar.gz"), "--html", str(tmp_path / "a.html"))
+    assert done.returncode == 2
+    assert "--html goes with a verdict" in done.stderr

@@ -174,7 +174,7 @@ def health_findings(smi: NpuSmi) -> tuple[HealthFinding, ...]:
     for one in smi.properties:
         where = f"NPU {'?' if one.npu is None else one.npu}"
         say = [("health", f"health {one.text('health')}")] if one.text("health") and one.text("health").upper() != "OK" else []
-        if one.text("compatibility").upper() in {"NOK", "UNKNOWN"}:
+        if one.text("compatibility").strip().upper() not in ("", "OK", "NA", "NOT SUPPORT", "NOT SUPPORTED"):
             say.append(("compatibility", f"driver and firmware: Compatibility {one.text('compatibility')}"))
         for name, value in one.values.items():
             if isinstance(value, int) and value > 0 and "double_bit" in name:

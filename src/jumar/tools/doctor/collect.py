@@ -12,6 +12,7 @@ import io
 import json
 import os
 import platform
+import re
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -107,6 +108,12 @@ def collect(
     """Writes the archive.   logs: files and folders; None takes CANN's own places; force: an archive that is there is replaced."""
     if out.is_dir() or (out.exists() and not out.is_file()):
         raise ToolError(f"{out}: must be a file to write, got a folder", hint=f"--collect {out}/machine.tar.gz", code="collect-out")
+    if not out.absolute().parent.is_dir():
+        raise ToolError(f"{out}: must be in a folder that is there, got {out.parent}", hint=f"mkdir -p {out.parent}", code="collect-out")
+    if re.search(r"\.(?:zip|7z|rar|tar|tar\.bz2|tar\.xz|json|txt)$", out.name, re.IGNORECASE):
+        raise ToolError(
+            f"{out}: must end in .tar.gz, the form that is written, got {out.suffix}", hint=f"{_stem(out)}.tar.gz", code="collect-out"
+        )
     if out.exists() and not force:
         raise ToolError(f"{out}: must not be there yet, got a file", hint="another name, or --force to replace it", code="collect-out")
     whole = replace(machine, logs=(*machine.logs, *newest_logs(log_places(machine) if logs is None else logs)))
@@ -127,6 +134,10 @@ def collect(
     files = {MANIFEST: (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode(), **files}
     write_whole(out, archive_of(files), "collect-out")
     return Collected(out, {name: len(data) for name, data in files.items()}, counts, whole)
+
+
+def _stem(out: Path) -> str:
+    return re.sub(r"\.(?:tar\.)?\w+$", "", str(out))
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:

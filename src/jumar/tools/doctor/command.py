@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from jumar.base import ToolError
 from jumar.tools.doctor.collect import collect, log_places
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
@@ -23,6 +24,11 @@ from jumar.tools.doctor.neutralise import Progress
 from jumar.tools.language import lang_option, language
 from jumar.tools.verdict import show
 
+_HINT = {
+    "en": "docs/field/doctor.md lists what to copy; a log alone: jumar diagnose LOG",
+    "zh": "要复制的文件见 docs/field/doctor.md；只有日志时：jumar diagnose LOG",
+}
+_NO_CARD = {"en": "could not check: no NPU was found (--need npu)", "zh": "无法检查：没有发现 NPU（--need npu）"}
 _LONG = 1 << 20  # characters to neutralise from which on a bar is shown
 
 
@@ -50,11 +56,19 @@ _LONG = 1 << 20  # characters to neutralise from which on a bar is shown
     help="With --collect: a log, or a folder of logs, to put in, too; may be given several times.",
 )
 @click.option("--force", is_flag=True, help="With --collect: replace an archive that is there.")
+@click.option("--need", type=click.Choice(["npu"]), help="Exit with 2 where there is no NPU: for scripts that demand one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
 @lang_option
 def command(
-    source: Path | None, out: Path | None, logs: tuple[Path, ...], force: bool, as_json: bool, html: Path | None, lang: str | None
+    source: Path | None,
+    out: Path | None,
+    logs: tuple[Path, ...],
+    force: bool,
+    need: str | None,
+    as_json: bool,
+    html: Path | None,
+    lang: str | None,
 ) -> int:
     """Say what is wrong with this machine as an Ascend host, layer by layer.
 
@@ -64,11 +78,13 @@ def command(
     Three levels are tried where the part is there: driver (npu-smi), CANN (calls of libascendcl.so), framework (a sum on the device), the last two
     in processes of their own.  These calls never ran on a real NPU by us.
 
-    Exit code: 0 nothing wrong, 1 findings, 2 could not check.
+    Exit code: 0 nothing wrong, 1 findings, 2 could not check.  Without an NPU here it is 0 where all else is well (2 with --need npu).
     """
     tongue = language(lang)
     if out is None and (logs or force):
         raise click.UsageError("--log and --force go with --collect (logs alone: jumar diagnose LOG)")
+    if out is not None and html is not None:
+        raise click.UsageError("--html goes with a verdict, not with --collect (then: jumar doctor --from OUT.tar.gz --html PAGE)")
     if out is not None:
         machine = foreign(source) if source else gather()
         with _progress({"en": "neutralising", "zh": "脱敏"}[tongue]) as progress:
@@ -76,9 +92,15 @@ def command(
         told = {"path": str(out), "files": dict(done.files), "replaced": dict(done.replaced)}
         click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else done.told(tongue))
         return 0
-    verdict = examine(foreign(source) if source else gather(), tongue).verdict
-    show(verdict, tongue, as_json=as_json, html=html)
-    return verdict.exit_code
+    examined = examine(foreign(source) if source else gather(), tongue)
+    if source and not examined.view.ascend and not examined.verdict.exit_code:
+        hint = _HINT[tongue]
+        raise ToolError(f"{source}: must hold files of an Ascend machine, got nothing that tells of one", hint=hint, code="doctor-from")
+    show(examined.verdict, tongue, as_json=as_json, html=html)
+    if need and not examined.view.devices and not any(smi.read.npus for smi in examined.view.smi):
+        click.echo(_NO_CARD[tongue], err=True)
+        return examined.verdict.exit_code or 2
+    return examined.verdict.exit_code
 
 
 @contextmanager

@@ -59,16 +59,43 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
     of_levels = (one for level in three for one in level.facts)
     found = (*facts(machine), *(replace(one, moment=Moment(0.0, 0, 1_000_000 + i)) for i, one in enumerate(of_levels)))
     verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], found)
+    verdict = _apart(verdict)
     bad = [f.rule.name.removeprefix("machine-") for f in (*verdict.findings, *verdict.followed)]
     verdict = replace(
         verdict,
-        sources=tuple(dict.fromkeys((*machine.files, *(o.command for o in machine.outputs), *verdict.sources))),
+        sources=tuple(dict.fromkeys((*_read(machine), *verdict.sources))),
         notes=(*verdict.notes, *_few(machine.notes)),
         machine=_title(seen, lang),
         components=tuple(_components(seen, bad)),
         levels=tuple(Level(t.name, t.state, {"en": t.en, "zh": t.zh}) for t in three) if seen.ascend else (),
     )
     return Examination(verdict, three, found, seen)
+
+
+def _apart(verdict: Verdict) -> Verdict:
+    """What a check found beside the verdict is no consequence of it, unless some rule says so: a card that is held, a torch that does not fit."""
+    every = (*verdict.findings, *verdict.followed)
+    explained = [glob for f in every for glob in f.rule.explains]
+    own = [
+        f for f in verdict.followed if f.rule.name.startswith("machine-") and not any(fnmatchcase(f.rule.name, glob) for glob in explained)
+    ]
+    return replace(
+        verdict,
+        findings=(*verdict.findings, *(replace(f, follows="") for f in own)),
+        followed=tuple(f for f in verdict.followed if f not in own),
+    )
+
+
+def _read(machine: Machine) -> Iterator[str]:
+    """Each file or command that was read, once."""
+    if machine.here:
+        yield from machine.files
+        yield from (o.command for o in machine.outputs)
+        return
+    yield from (text.source for text in machine.files.values())
+    yield from (o.text.source for o in machine.outputs)
+    yield from (listing.source for listing in machine.listings.values())
+    yield from (seen.evidence.source for known in (machine.environment, machine.packages) for seen in known.values())
 
 
 def _few(notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -83,6 +110,8 @@ def _title(v: View, lang: str) -> str:
     i = v.machine.identity
     parts = [seen.value for seen in (i.os, i.kernel, i.arch) if seen]
     where = {"en": "in a container", "zh": "容器内"}[lang] if v.machine.in_container else {"en": "on a host", "zh": "主机上"}[lang]
+    if not parts and v.machine.output("docker", "docker-inspect", "nerdctl", "podman"):
+        return {"en": "a container, as docker shows it", "zh": "一个容器（docker 的显示）"}[lang]
     return ", ".join([*parts, where] if i.container else parts)
 
 
@@ -106,7 +135,7 @@ def _components(v: View, bad: list[str]) -> Iterator[Component]:
     elif v.ascend:
         yield one("NPU", "none seen", known=False)
     yield from seen("driver", v.driver_version)
-    yield from seen("firmware", v.firmware.get("Version"))
+    yield from seen("firmware", v.firmware_version)
     for release in v.releases:
         used = " *" if len(v.releases) > 1 and release is v.used else ""
         yield one("CANN", f"{release.version}{used}  {release.homes[0]}", release.evidence)

@@ -55,6 +55,10 @@ class Release:
     files: tuple[VersionFile, ...] = ()
 
 
+_OF_LOGS = re.compile(r"LOG|WORK_PATH|CACHE|COREDUMP|EVENT")  # variables that a laptop may have, too
+_MAPS_NPU = re.compile(r"/dev/davinci|/Ascend/driver|ASCEND_(?:RT_)?VISIBLE_DEVICES|\"ascend\"")
+
+
 @dataclass(frozen=True)
 class View:
     """What the checks look at.
@@ -82,6 +86,19 @@ class View:
         for smi in self.smi:
             if smi.read.driver and re.match(r"\d", smi.read.driver):
                 return Seen(smi.read.driver, smi.text.find(r"Version:|Software Version") or smi.text.at(0))
+        return None
+
+    @property
+    def firmware_version(self) -> Seen | None:
+        """The firmware's version: of its file, else of `npu-smi info -t board`."""
+        stated = self.firmware.get("Version")
+        if stated:
+            return stated
+        for smi in self.smi:
+            for board in smi.read.of("board"):
+                told = str(board.values.get("firmware_version") or "")
+                if re.match(r"\d", told):
+                    return Seen(told, smi.text.find(r"Firmware Version\s*:") or smi.text.at(0))
         return None
 
     @property
@@ -148,7 +165,8 @@ class View:
         return (
             bool(self.smi or self.driver or self.releases or self.devices)
             or any(self.machine.package(name) for name in ("torch-npu", "mindspore-ascend", "vllm-ascend"))
-            or any(name.startswith("ASCEND_") for name in self.machine.environment)
+            or any(name.startswith("ASCEND_") and not _OF_LOGS.search(name) for name in self.machine.environment)
+            or any(_MAPS_NPU.search(o.text.text) for o in self.machine.output("docker", "docker-inspect", "nerdctl", "podman"))
             or bool(self.machine.output("hccn") or self.machine.file("/etc/hccn.conf"))
         )
 

@@ -48,9 +48,9 @@ def run_line(v: View) -> list[Fact]:
         if not _for_npu(container):
             continue
         wrong = check_container(container)
-        lacking = [w.what for w in wrong if w.kind == "device"]
+        lacking = ["/dev/davinci0" if w.what.startswith("a chip") else w.what.split()[0] for w in wrong if w.kind == "device"]
         if lacking:
-            return [fact("container-nodes-missing", [place], nodes="; ".join(lacking))]
+            return [fact("container-nodes-missing", [place], nodes=", ".join(lacking))]
         if any(w.kind == "libraries" for w in wrong):
             return [fact("container-driver-not-mounted", [place], what=_LIB)]
         told = [w.what for w in wrong if w.kind in ("visible", "runtime", "permissions")]
@@ -129,8 +129,9 @@ def driver_libraries_hidden(v: View) -> list[Fact]:
 
 def visible_devices(v: View) -> list[Fact]:
     """ASCEND_RT_VISIBLE_DEVICES and DEVICE_ID that name cards which are not there."""
-    # a table of npu-smi that was pasted may have been cut
-    count = len(v.devices) or (len({(n.npu, n.chip) for s in v.smi for n in s.read.npus}) if v.machine.whole else 0)
+    # a table of npu-smi that was pasted may have been cut, unless that of processes follows it
+    shown = [s for s in v.smi if v.machine.whole or re.search(r"(?i)\bprocess id\b|no running process", s.text.text)]
+    count = len(v.devices) or len({(n.npu, n.chip) for s in shown for n in s.read.npus})
     if not count:
         return []
     for name, seen in v.variables("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_DEVICE_ID", "DEVICE_ID"):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from jumar.device.ascend import read_version
-from jumar.tools.doctor.machine import Output
+from jumar.device.ascend import pairings, read_version
+from jumar.tools.doctor.machine import Output, Seen
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Fact
 
 _LOG = "/var/log/ascend_seclog/ascend_install.log"
+_NO_VERDICT = ("", "OK", "UNKNOWN", "NA", "N/A", "NOT SUPPORT", "NOT SUPPORTED", "-")
 _IDLE_MB = 4096  # an idle A2 or A3 card shows up to 3.4 GB
 
 
@@ -53,13 +54,13 @@ def npu_smi_fails(v: View) -> list[Fact]:
 
 def firmware_pair(v: View) -> list[Fact]:
     """Firmware within the range that the driver names, and the driver within one that the firmware names; what npu-smi says of it."""
-    driver, firmware = v.driver.get("Version"), v.firmware.get("Version")
+    driver, firmware = v.driver_version or v.driver.get("Version"), v.firmware_version
     for smi in v.smi:
         for one in smi.read.of("board"):
-            verdict, told = str(one.values.get("compatibility", "")).upper(), _text(one.values.get("firmware_version"))
+            verdict, told = str(one.values.get("compatibility", "")).strip().upper(), _text(one.values.get("firmware_version"))
             # in a container and without root the firmware is not told, and UNKNOWN means just that
-            if verdict == "NOK" or (verdict == "UNKNOWN" and told and not v.inside):
-                place = smi.text.find(r"Compatibility\s*:\s*(?:NOK|UNKNOWN)")
+            if verdict not in _NO_VERDICT or (verdict == "UNKNOWN" and told and not v.inside):
+                place = smi.text.find(rf"(?i)Compatibility\s*:\s*{re.escape(verdict)}")
                 return [fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=told)]
     if not driver or not firmware:
         return []
@@ -76,6 +77,17 @@ def firmware_pair(v: View) -> list[Fact]:
         return [
             fact("driver-firmware-mismatch", [served.evidence, driver.evidence], driver=driver.value, firmware=firmware.value, served=text)
         ]
+    return [] if ranges or pairs else _by_table(driver, firmware)
+
+
+def _by_table(driver: Seen, firmware: Seen) -> list[Fact]:
+    """What no version file settles, by the tables of `jumar compat`."""
+    versions = {"driver": read_version(driver.value), "firmware": read_version(firmware.value)}
+    for pair in pairings({name: version for name, version in versions.items() if version}):
+        if pair.verdict == "outside":
+            wanted = ", ".join(pair.wanted[:4])
+            places = [firmware.evidence, driver.evidence]
+            return [fact("driver-firmware-mismatch", places, driver=driver.value, firmware=firmware.value, wanted=wanted)]
     return []
 
 

@@ -23,6 +23,10 @@ RANGES = {  # variable: least, most, what is meant
 }
 
 
+def _more(count: int) -> str:
+    return f" (+{count})" if count else ""
+
+
 def rank_tables(v: View) -> Iterator[tuple[str, Text]]:
     """Files that are rank tables: the one that the environment names first."""
     named = [v.machine.variable(n) for n in ("RANK_TABLE_FILE", "HCCL_CONFIG_PATH")]
@@ -39,7 +43,9 @@ def rank_table_bad(v: View) -> list[Fact]:
             first = found[0]
             lines = text.text.split("\n")
             shown = lines[first.line - 1].strip()[:300] if 0 < first.line <= len(lines) else first.what
-            return [fact("rank-table-bad", [Evidence(text.source, first.line, shown)], what=first.what, more=len(found) - 1, path=path)]
+            return [
+                fact("rank-table-bad", [Evidence(text.source, first.line, shown)], what=f"{first.what}{_more(len(found) - 1)}", path=path)
+            ]
     return []
 
 

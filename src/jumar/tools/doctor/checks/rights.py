@@ -29,6 +29,12 @@ def containers(v: View) -> Iterator[tuple[Container, Evidence]]:
 
 def _line(output: Output, container: Container) -> Evidence:
     lines = output.text.text.split("\n")
+    if container.source == "inspect":  # its devices say what is mapped, its first line is a bracket
+        here = range(max(container.line, 1) - 1, len(lines))
+        places = (next((i for i in here if re.search(words, lines[i])), None) for words in (r"/dev/davinci", r'"Devices"', r'"HostConfig"'))
+        at = next((i for i in places if i is not None), None)
+        if at is not None:
+            return Evidence(output.text.source, output.text.first_line + at, lines[at].strip()[:300])
     shown = lines[container.line - 1].strip()[:300] if 0 < container.line <= len(lines) else container.image
     return Evidence(output.text.source, output.text.first_line + max(container.line, 1) - 1, shown)
 
