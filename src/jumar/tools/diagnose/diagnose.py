@@ -28,6 +28,7 @@ ERROR = (
 CODE = (  # lines in which codes_in looks: more than it takes
     r"\b[EW][A-Z0-9]\d{4}\b|\bERR\d{5}\b|_E(RR|RROR)?_[A-Z]|\B-80\d\d\b|\b0x0?7[01][0-9a-f]{5,6}\b|错误码|返回码|返回值|报错|故障码"
     r"|(ret|code|errno|err|error|result|status|return|failed|event id|exception id|exception_id)\w*\b.{0,24}?\d"
+    r"|(event|fault|alarm)[ _]?(id|code)?\b.{0,12}?\b(0x)?[89a][0-9a-f]{7}\b"
 )
 QUIET = (  # lines that speak of no error though they hold the word
     r"\[(INFO|DEBUG|EVENT)\]|\b(INFO|DEBUG) \d\d-\d\d|\b(errors?|failed|failures?|exceptions?)\s*[=:]\s*0\b"
