@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from jumar.base import ToolError
 from jumar.tools.explain import command, pages
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def explain(*arguments: str, stdin: str | bytes = "", **environment: str) -> Result:
@@ -120,3 +126,50 @@ def test_completion_knows_pages_families_and_codes() -> None:
     completed = [item.value for item in command.params[0].shell_complete(command.make_context("explain", []), "HCCL_E_T")]
     assert "HCCL_E_TIMEOUT" in completed
     assert [i.value for i in command.params[1].shell_complete(command.make_context("explain", []), "dr")] == ["drv"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "symbol"),
+    [
+        ("ret[9]", "HCCL_E_TIMEOUT"), ("ret:87", "DRV_ERROR_RESOURCE_OCCUPIED"), ("return[11]", "HCCL_E_TCP_CONNECT"),
+        ("#507018", "ACL_ERROR_RT_AICPU_EXCEPTION"), ("５０７０１８", "ACL_ERROR_RT_AICPU_EXCEPTION"),
+        ("137", "SIGKILL"), ("139", "SIGSEGV"), ("-9", "SIGKILL"), ("-11", "SIGSEGV"), ("exit 134", "SIGABRT"),
+    ],
+)  # fmt: skip
+def test_codes_as_people_and_shells_write_them_are_known(asked: str, symbol: str) -> None:
+    done = explain(asked)
+    assert symbol in done.output and done.return_value == 0
+
+
+def test_the_heading_has_what_was_typed_and_every_code_a_layer() -> None:
+    assert explain("-1").output.startswith("-1 = 4294967295")
+    assert "Say which: jumar explain hccl 1, jumar explain drv 1" in explain("1").output
+    for code in ("ERR01100", "EH9999"):
+        assert "layer    any: it passes on what another layer reported" in explain(code).output
+
+
+def test_a_near_code_differs_in_one_digit_and_has_as_many() -> None:
+    error = explain("507919").exception
+    hints = [word.rstrip("?") for word in error.hint.split() if word.rstrip("?").isdigit()] if isinstance(error, ToolError) else []
+    assert all(len(h) == 6 and sum(a != b for a, b in zip(h, "507919", strict=True)) == 1 for h in hints)
+    short = explain("777").exception
+    assert isinstance(short, ToolError) and "did you mean" not in short.hint
+
+
+def test_what_is_unknown_is_said_in_chinese_too() -> None:
+    error = explain("nothing at all", "--lang", "zh").exception
+    assert isinstance(error, ToolError) and "没有这个错误码" in error.what
+
+
+def test_alone_the_families_come_before_the_pages_in_columns() -> None:
+    output = explain().output
+    assert output.index("rts") < output.index("broadcast")
+    assert len(output.splitlines()) < len(pages())
+
+
+def test_a_reader_who_leaves_is_no_error() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m jumar explain plog event | head -1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,8 @@ layer, usual causes and source of the code, as text or JSON (explained.py).  Exi
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -64,7 +66,14 @@ def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: s
 def command(codes: tuple[str, ...], family: str, plain: bool, lang: str | None, as_json: bool) -> int:
     """Explain error codes: Jumar's own (broadcast), and those of an Ascend host in any spelling (507018, 0x7020023, -8005, EZ9999, drv 87,
     HCCL_E_TIMEOUT, a whole line of a log); `-` reads lines from stdin; without one, list the pages and the families."""
-    spoken = language(lang)
+    try:
+        return _explained(codes, family, plain, language(lang), as_json)
+    except BrokenPipeError:  # `jumar explain | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _explained(codes: tuple[str, ...], family: str, plain: bool, spoken: str, as_json: bool) -> int:
     if family and not families_named(family):
         hint = nearest(family, list(FAMILIES)) or f"one of {', '.join(FAMILIES)}"
         raise ToolError(f"explain: --family must be known, got {family!r}", hint=hint, code="explain-code")
@@ -78,7 +87,7 @@ def command(codes: tuple[str, ...], family: str, plain: bool, lang: str | None, 
         raise ToolError("explain: stdin must hold a line that mentions a code, got none", code="explain-code")
     unknown = [answer for answer in answers if not answer.known]
     if len(unknown) == len(answers) == 1 and not unknown[0].codes:
-        raise _unknown(unknown[0].asked, family)
+        raise _unknown(unknown[0].asked, family, spoken)
     if as_json:
         documents = [_document(answer, spoken, family) for answer in answers]
         click.echo(json.dumps(documents, indent=1, ensure_ascii=False))
@@ -151,11 +160,16 @@ def _from_lines(lines: Iterable[str], family: str) -> list[_Answer]:
     return list(found.values())
 
 
-def _unknown(asked: str, family: str) -> ToolError:
+def _unknown(asked: str, family: str, lang: str) -> ToolError:
     """The error for what is no code: what is spelled like it, and which numbers there are."""
     near = near_codes(asked, 2 if any(c.isdigit() for c in asked) else 3)
     page = nearest(asked, list(pages()))
     hint = page or (f"did you mean {' or '.join(near)}?" if near else "")
+    if lang == "zh":
+        hint = page and f"是否指 {page.removeprefix('did you mean ').rstrip('?')}？"
+        hint = hint or (f"是否指 {' 或 '.join(near)}？" if near else "jumar explain 列出所有页面和错误码类别")
+        where = f"类别 {family} 中" if family else ""
+        return ToolError(f"explain: {where}没有这个错误码：{asked!r}", hint=hint, code="explain-code")
     among = f" in family {family}" if family else ""
     said = out_of_range(asked, family)
     if not hint and not said:
@@ -175,7 +189,7 @@ def _show(answer: _Answer, lang: str, plain: bool, family: str) -> None:
     elif answer.codes:
         click.echo("\n".join(code_lines(answer.asked, answer.codes, lang)))
     else:
-        click.echo(str(_unknown(answer.asked, family)), err=True)
+        click.echo(str(_unknown(answer.asked, family, lang)), err=True)
 
 
 def _document(answer: _Answer, lang: str, family: str) -> dict[str, object]:
@@ -185,7 +199,7 @@ def _document(answer: _Answer, lang: str, family: str) -> dict[str, object]:
     elif answer.codes:
         document["codes"] = [code_document(code, lang) for code in answer.codes]
     else:
-        error = _unknown(answer.asked, family)
+        error = _unknown(answer.asked, family, lang)
         document |= {"codes": [], "error": error.what, "hint": error.hint}
     return document
 
@@ -197,11 +211,19 @@ def _list(lang: str, as_json: bool) -> None:
         families = [{"family": name, "title": title[name], "codes": count} for name, count in counts.items()]
         click.echo(json.dumps({"pages": list(pages()), "families": families}, indent=1, ensure_ascii=False))
         return
-    click.echo("\n".join(pages()))
-    click.echo("\n昇腾主机的错误码，按类别：" if lang == "zh" else "\nerror codes of an Ascend host, by family:")
+    click.echo("昇腾主机的错误码，按类别：" if lang == "zh" else "error codes of an Ascend host, by family:")
     wide = max(len(name) for name in counts)
     for name, count in counts.items():
         click.echo(f"  {name:{wide}}  {count or '':>4}  {title[name]}")
+    click.echo("\nJumar 自身的错误页面：" if lang == "zh" else "\nJumar's own errors, a page each:")
+    click.echo("\n".join(_columns(list(pages()), min(shutil.get_terminal_size((108, 24)).columns, 120))))
     click.echo(
         "\njumar explain 507018   jumar explain drv 87   jumar explain EZ9999   jumar explain HCCL_E_TIMEOUT   jumar explain - < run.log"
     )
+
+
+def _columns(names: list[str], width: int) -> list[str]:
+    """Names in as many columns as the width has room for, read downwards."""
+    wide = max(map(len, names), default=0) + 2
+    rows = -(-len(names) // max(1, (width - 2) // wide))
+    return ["  " + "".join(f"{name:{wide}}" for name in names[row::rows]).rstrip() for row in range(rows)]

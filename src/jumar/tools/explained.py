@@ -5,7 +5,9 @@ In: `Code`s.  Out: text in English or Chinese, and what `jumar explain --json` p
 
 from __future__ import annotations
 
-import textwrap
+import re
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -18,11 +20,13 @@ from jumar.tools.knowledge import layers
 _WORDS = {
     "en": {
         "family": "family", "module": "module", "layer": "layer", "causes": "causes", "next": "look at", "also": "also", "source": "source",
-        "several": "{asked} is a number of {n} families; the likelier first. Say which: jumar explain {family} {number}", "unknown": "not in the table",
+        "any": "any: it passes on what another layer reported; look at the first error before it",
+        "several": "{asked} is a number of {n} families; the likelier first. Say which: {each}", "unknown": "not in the table",
     },
     "zh": {
         "family": "类别", "module": "模块", "layer": "层", "causes": "常见原因", "next": "排查", "also": "等价写法", "source": "来源",
-        "several": "{asked} 在 {n} 个类别中都有定义，按可能性排列；可指定类别：jumar explain {family} {number}", "unknown": "表中没有",
+        "any": "任意层：该码只是转述其他层的错误，请看它之前的第一条错误",
+        "several": "{asked} 在 {n} 个类别中都有定义，按可能性排列；可指定类别：{each}", "unknown": "表中没有",
     },
 }  # fmt: skip
 
@@ -32,7 +36,7 @@ _layers = cache(layers)  # one reading of the file for many codes
 def family_counts() -> dict[str, int]:
     """How many codes of each family the table has; 0 for those that are read by their build alone."""
     counts = Counter(code.family for code in known_codes())
-    return {name: counts[name] for name in FAMILIES if counts[name] or name == "ts"}
+    return {name: counts[name] for name in FAMILIES if counts[name] or name in ("ts", "exit")}
 
 
 def spellings(code: Code) -> tuple[str, ...]:
@@ -55,12 +59,14 @@ def code_lines(asked: str, codes: Sequence[Code], lang: str) -> Iterator[str]:
     """What the terminal shows of one question."""
     words = _WORDS[lang]
     if len({code.family for code in codes}) > 1:
-        yield words["several"].format(asked=asked, n=len({code.family for code in codes}), family=codes[-1].family, number=codes[-1].number)
+        families = tuple(dict.fromkeys(code.family for code in codes))
+        each = ", ".join(f"jumar explain {family} {codes[0].number}" for family in families)
+        yield from wrapped(words["several"].format(asked=asked, n=len(families), each=each), "", "  ")
         yield ""
     for place, code in enumerate(codes):
         if place:
             yield ""
-        yield from _one(code, lang, words)
+        yield from _one(asked, code, lang, words)
 
 
 def code_list(codes: Sequence[Code], lang: str) -> Iterator[str]:
@@ -75,15 +81,37 @@ def _symbol(code: Code) -> str:
     return code.symbol if code.family not in ("plog", "event") else ""  # those have a title, which the meaning repeats
 
 
-def _one(code: Code, lang: str, words: dict[str, str]) -> Iterator[str]:
+def wrapped(text: str, first: str, rest: str) -> Iterator[str]:
+    """The text in lines as wide as the terminal is; a Chinese character takes two columns and may stand at any line's end."""
+    width = max(40, min(shutil.get_terminal_size().columns, 120)) - 1 if sys.stdout.isatty() else 108
+    line, used, begun = first, _columns(first), False
+    for piece in re.findall(r"[^\s\u2e80-\uffff]+[\u3001\u3002\uff00-\uffef]*\s*|[\u2e80-\uffff][\u3001\u3002\uff00-\uff20]*\s*|\s+", text):
+        if begun and used + _columns(piece.rstrip()) > width:
+            yield line.rstrip()
+            line, used = rest, _columns(rest)
+        line, used, begun = line + piece, used + _columns(piece), True
+    yield line.rstrip()
+
+
+def _columns(text: str) -> int:
+    return sum(2 if ord(c) > 0x2E80 else 1 for c in text)
+
+
+def _one(asked: str, code: Code, lang: str, words: dict[str, str]) -> Iterator[str]:
     head = f"{code.number}  {code.symbol}".rstrip()
+    typed = asked.strip()
+    if typed.lower() in spellings(code) and typed not in code.symbol:  # -1 for 4294967295
+        head = f"{typed} = {head}"
     yield click.style(head, bold=True) + ("" if code.known else click.style(f"  ({words['unknown']})", fg="yellow"))
-    yield from textwrap.wrap(code.meaning(lang), 108, initial_indent="  ", subsequent_indent="  ")
+    yield from wrapped(code.meaning(lang), "  ", "  ")
     layer = _layers().get(code.layer)
     rows = [
         (words["family"], f"{code.family}: {FAMILIES[code.family][lang == 'zh']}" if code.family in FAMILIES else code.family),
         (words["module"], code.module),
-        (words["layer"], f"{code.layer}: {layer.title[lang]}" if layer else code.layer),
+        (
+            words["layer"],
+            f"{code.layer}: {layer.title[lang]}" if layer else code.layer or (words["any"] if code.value != 0 and code.known else ""),
+        ),
         (words["also"], "  ".join(spellings(code))),
     ]
     causes = code.causes(lang)
@@ -94,9 +122,7 @@ def _one(code: Code, lang: str, words: dict[str, str]) -> Iterator[str]:
     for label, text in rows:
         if text:
             indent = "  " + label + " " * (max(1, 9 - sum(2 if ord(c) > 0x2E80 else 1 for c in label)))
-            yield from textwrap.wrap(
-                text, 108, initial_indent=indent, subsequent_indent=" " * 11, break_long_words=False, break_on_hyphens=False
-            )
+            yield from wrapped(text, indent, " " * 11)
 
 
 def code_document(code: Code, lang: str) -> dict[str, object]:

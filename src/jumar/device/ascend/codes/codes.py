@@ -37,6 +37,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # what a family numbers, en and zh;
     "dvpp": ("codes of picture and video processing, DVPP (0xA0078003)", "图像视频处理 DVPP 错误码（0xA0078003）"),
     "mindie": ("codes of the MindIE services (MIE05E000002)", "MindIE 服务错误码（MIE05E000002）"),
     "mindspore": ("codes of MindSpore", "MindSpore 错误码"),
+    "exit": ("exit codes of a process: 128 + signal (137), or the signal with a minus (-9)", "进程退出码：128 + 信号（137），或带负号的信号（-9）"),
 }  # fmt: skip
 _NAMED = ("plog", "torch_npu", "mindie")  # families that number by letters and digits
 _BY_BEGINNING = (*_NAMED, "event")  # families whose numbers that begin alike are of one module

@@ -6,10 +6,12 @@ In: what somebody typed.  Out: the codes that it may be, the likeliest first; `n
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
+from jumar.device.ascend.codes.exits import exit_code
 from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
 
 _ALIASES: dict[str, tuple[str, ...]] = {  # what people call the families
@@ -25,6 +27,7 @@ _NAME = re.compile(r"[EW][0-9A-Z]\d{4}|ERR\d{5}")
 _BITS = re.compile(r"(?:0x)?[0-9a-f]{1,16}(?:\s*,\s*(?:0x)?[0-9a-f]{1,16}){2}", re.I)
 _WITH_FAMILY = re.compile(r"([A-Za-z][A-Za-z_ -]*[A-Za-z])\s*(?:[:= ]\s*)(.+)", re.S)
 _REWRITTEN = ("dcmi", "event", "ge-inner", "rts-inner", "drv", "dvpp")  # families whose numbers are also printed with another sign or base
+_RETURNED = re.compile(r"(?i)(?:ret|return|retval|result|rc|exit ?(?:code|status))\s*[\[:=(]\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?")
 _LONGEST = 200  # characters; a code is no essay
 
 
@@ -54,9 +57,11 @@ def find_code(text: str, family: str = "") -> tuple[Code, ...]:
     wanted = families_named(family) if family else ()
     if family and not wanted:
         return ()
-    text = text.strip()
+    text = unicodedata.normalize("NFKC", text[: _LONGEST + 1]).strip().removeprefix("#")
     if not text or len(text) > _LONGEST:
         return ()
+    if returned := _RETURNED.fullmatch(text):
+        text = returned[1]
     if (apart := _WITH_FAMILY.fullmatch(text)) and (named := families_named(apart[1])):
         wanted, text = tuple(f for f in named if not wanted or f in wanted), apart[2].strip()
         if not wanted:
@@ -119,7 +124,10 @@ def _numbered(number: _Number, wanted: tuple[str, ...]) -> Iterator[Code]:
     yield from (*core, *scheduled, *known) if number.hexadecimal and first < 0x1000 else (*known, *core, *scheduled)
     if "aicpu" in wanted and first > 0:
         yield kernel_code(first)
-    if not known and not core and not scheduled:
+    ended = exit_code(first) if not number.hexadecimal and (not known or "exit" in wanted) else None
+    if ended is not None:
+        yield ended
+    elif not known and not core and not scheduled:
         for value in number.values:
             if (code := take_apart(value)) is not None:
                 yield code
@@ -176,6 +184,11 @@ def codes_of(text: str) -> tuple[Code, ...]:
     return tuple(table().prefixes.get(text.strip().upper(), ()))
 
 
+def _distance(name: str, typed: str) -> int:
+    """How far the digit is that differs."""
+    return sum(abs(ord(a) - ord(b)) for a, b in zip(name, typed, strict=True))
+
+
 def near_codes(text: str, count: int = 3) -> tuple[str, ...]:
     """Numbers and names that are spelled almost like a text that is no code, the nearest first.
 
@@ -187,14 +200,10 @@ def near_codes(text: str, count: int = 3) -> tuple[str, ...]:
     typed = text.strip().upper()[:_LONGEST]
     if not typed:
         return ()
-    number = _number(typed)
-    if number is not None and abs(number.values[0]) > 999:
-        near = sorted(
-            (abs(value - n), value) for value in table().values for n in number.values if abs(value - n) <= 5 and abs(value) > 999
-        )
-        if near:
-            return tuple(dict.fromkeys(table().values[value][0].number for _, value in near))[:count]
     spelled = {code.number.upper(): code.number for code in table().codes} | {name: name for name in table().names}
+    if _number(typed) is not None:  # one digit was mistaken; of short numbers that says nothing
+        near = [name for name in spelled if len(name) == len(typed) and sum(a != b for a, b in zip(name, typed, strict=True)) == 1]
+        return tuple(spelled[name] for name in sorted(near, key=lambda n: _distance(n, typed)))[:count] if len(typed) > 3 else ()
     inside = sorted((name for name in spelled if "_" in name and len(typed) > 4 and name.endswith(f"_{typed}")), key=len)
     close = get_close_matches(typed, spelled, n=count, cutoff=0.8 if any(c.isdigit() for c in typed) else 0.75)
     return tuple(dict.fromkeys(spelled[name] for name in (*inside, *close)))[:count]
