@@ -176,3 +176,37 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 def test_any_versions_get_an_answer(options: dict[str, str]) -> None:
     done = asked(*(word for pair in options.items() for word in pair))
     assert done.exit_code in (0, 1, 2) and done.output
+
+
+@pytest.mark.parametrize(
+    ("option", "version", "near"),
+    [
+        ("--cann", "8.1", "jumar compat --cann 8.1.RC1"),
+        ("--cann", "V100R001C21", "jumar compat --cann 8.1.RC1"),
+        ("--mindie", "2.0.RC1", "jumar compat --mindie 2.1.RC1"),
+    ],
+)
+def test_what_no_table_knows_is_told_with_the_nearest_that_it_does(option: str, version: str, near: str) -> None:
+    assert near in asked(option, version).output
+
+
+@pytest.mark.parametrize(("option", "version"), [("--cann", "CANN-8.1.RC1.alpha001"), ("--mindspeed", "v2.0.0_core_r0.8.0")])
+def test_a_tag_is_taken_for_its_version(option: str, version: str) -> None:
+    assert {"8.1.RC1.alpha001", "2.0.0"} & set(json.loads(asked(option, version, "--json").output)["versions"].values())
+
+
+def test_a_bare_910b_is_the_first_generation_and_said() -> None:
+    done = asked("--cann", "8.1.RC1", "--soc", "910B")
+    assert "first generation" in done.stderr
+    assert "kernels-910_8.1.RC1" in done.output
+
+
+def test_kernels_of_another_release_do_not_fit_and_may_change() -> None:
+    done = asked("--kernels", "8.0.0", "--cann", "8.1.RC1")
+    assert done.exit_code == 1 and "If kernels may change" in done.output
+    assert "kernels 8.1.RC1" in done.output
+
+
+def test_versions_are_completed() -> None:
+    option = next(p for p in compat.command.params if p.name == "cann")
+    assert "8.1.RC1" in [item.value for item in option.shell_complete(compat.command.make_context("compat", []), "8.1")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from jumar.base import ToolError, during
 from jumar.device.ascend import (
@@ -27,13 +29,16 @@ from jumar.device.ascend import (
     find_cann,
     first_cann_of_chip,
     matching_set,
+    near_releases,
     pairings,
     parse_version,
     read_version,
     read_version_files,
+    releases,
     versions_of_files,
 )
-from jumar.tools.compat_terminal import Answer, show
+from jumar.device.npu import find_chip
+from jumar.tools.compat_terminal import Answer, named, show
 from jumar.tools.language import lang_option, language
 from jumar.tools.soc import complete_soc
 
@@ -56,6 +61,12 @@ _OPTIONS = (
 )  # fmt: skip
 
 
+_BARE = {
+    "en": "a bare 910B is npu-smi's name of the first generation (910A, 910ProB); for Atlas A2 name 910B1, 910B2, 910B3 or 910B4",
+    "zh": "单独的 910B 是 npu-smi 对第一代（910A、910ProB）的叫法；Atlas A2 请写 910B1、910B2、910B3 或 910B4",
+}
+
+
 @dataclass(frozen=True)
 class Here:
     """What is installed on this machine."""
@@ -65,9 +76,29 @@ class Here:
     is_host: bool  # a driver or a CANN is here
 
 
+def _complete_version(_ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The releases that the tables name, the newest first."""
+    component = "torch_npu" if param.name == "torch_npu" else (param.name or "").replace("_", "-")
+    return [CompletionItem(str(v)) for v in reversed(releases(component)) if str(v).lower().startswith(incomplete.lower())]
+
+
+_PRODUCTS = "cann|mindspore|torch[-_]?npu|pytorch|torch|vllm[-_]ascend|vllm|mindie|mindspeed|driver|hdk|nnal|python"
+_TAG = re.compile(rf"(?i)(?:ascend[-_ ])?(?:{_PRODUCTS})[-_ =v]*(?=\d)")
+
+
+def plain_version(text: str) -> str:
+    """The version in a name or a tag that holds one.
+
+    >>> plain_version("CANN-8.1.RC1.alpha001"), plain_version("v2.0.0_core_r0.8.0"), plain_version("8.1.RC1")
+    ('8.1.RC1.alpha001', '2.0.0', '8.1.RC1')
+    """
+    text = _TAG.sub("", text.strip(), count=1)
+    return re.sub(r"^v?(\d+(?:\.\d+)+)[_-](?:core|br|branch|pytorch|tag)[_-].*$", r"\1", text)
+
+
 def _version_options(function: Any) -> Any:
     for name, about in reversed(_OPTIONS):
-        function = click.option(f"--{name}", name.replace("-", "_"), metavar="V", help=about)(function)
+        function = click.option(f"--{name}", name.replace("-", "_"), metavar="V", shell_complete=_complete_version, help=about)(function)
     return function
 
 
@@ -89,12 +120,15 @@ def command(soc: str, arch: str | None, as_json: bool, lang: str | None, **asked
             hint="such as Ascend910B3, Ascend910_9391 (A3), 310P3, 310B4, 910A",
             code="compat-soc",
         )
+    if re.fullmatch(r"(?i)(?:ascend[- _]?)?910b", soc.strip()):  # npu-smi's bare name, as find_chip takes it
+        click.echo(f"! {_BARE[language(lang)]}", err=True)
+        soc = find_chip("910A").name
     fixed: dict[str, Version] = {}
     for name, text in asked.items():
         if text:
             option = name.replace("_", "-")
             with during(f"reading --{option}"):
-                fixed[name if name == "torch_npu" else option] = parse_version(text)
+                fixed[name if name == "torch_npu" else option] = parse_version(plain_version(text))
     here = installed_here()
     beside = {} if fixed and not here.is_host else here.versions
     shown = {**beside, **fixed}
@@ -149,6 +183,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "contradiction": asdict(answer.found.contradiction) if answer.found.contradiction else None,
         "alternatives": [{"changes": component, **_set_document(one)} for component, one in answer.others],
         "unknown": list(answer.found.unknown),
+        "nearest": {part: [str(v) for v in near_releases(*named(part))] for part in answer.found.unknown},
         "chip": {"name": answer.soc, "first_cann": str(first[0]), "source": first[1]} if first else None,
         "files": [{"path": f.path, "complaints": [str(c) for c in f.complaints]} for f in answer.files if f.complaints],
         "exit_code": answer.exit_code,

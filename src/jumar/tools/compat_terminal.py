@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from jumar.device.ascend import MatchingSet, Pairing, Step, Version, VersionFile, first_cann_of_chip
+from jumar.device.ascend import MatchingSet, Pairing, Step, Version, VersionFile, first_cann_of_chip, near_releases, parse_version
 from jumar.tools.language import Language
 
 
@@ -53,6 +53,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "set": "A set that fits", "changes": "If {part} may change", "keeps": "nothing has to change",
         "none": "No set fits: {one} and {other} exclude each other.",
         "allows": "  {part} goes with {what} {versions}", "unknown-part": "{part} is in no table, so no set can be proposed for it.",
+        "near": "The nearest known: {command}",
         "no-set": "No set of named pairs is known for this.", "steps": "What to do, in this order (nothing was run)",
         "chip": "{soc} is driven by CANN {version} and newer ({source})", "alone": "{part} was given; the pairs follow from the set below.",
         "install": "install", "upgrade": "upgrade from {was}", "downgrade": "go back from {was}", "reboot": "reboot, then check: npu-smi info",
@@ -64,7 +65,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "ok": "配套版本", "inside": "在官方兼容范围内，但不是配套版本", "outside": "不匹配", "unknown": "表中没有",
         "wanted": "可用的{what}：{versions}", "nearest": "最接近的已知版本 {nearest} 对应{what} {versions}", "nearest-none": "最接近的已知版本是 {nearest}",
         "set": "一套匹配的版本", "changes": "如果可以更换 {part}", "keeps": "无需改动", "none": "没有可用的组合：{one} 与 {other} 互相排斥。",
-        "allows": "  {part} 对应的{what}：{versions}", "unknown-part": "{part} 不在任何表中，无法为它给出组合。",
+        "allows": "  {part} 对应的{what}：{versions}", "unknown-part": "{part} 不在任何表中，无法为它给出组合。", "near": "最接近的已知版本：{command}",
         "no-set": "没有已知的配套组合。", "steps": "按此顺序操作（未执行任何命令）",
         "chip": "{soc} 从 CANN {version} 起支持（{source}）", "alone": "只给出了 {part}；匹配关系见下面的组合。",
         "install": "安装", "upgrade": "从 {was} 升级", "downgrade": "从 {was} 回退", "reboot": "重启，然后检查：npu-smi info",
@@ -135,7 +136,15 @@ def _proposed(found: MatchingSet, lang: Language) -> list[RenderableType]:
                 lines.append(Text(words["allows"].format(part=_part(part, lang), what=over, versions=" ".join(allows[:8]))))
         return lines
     if found.unknown:
-        return [Text(words["unknown-part"].format(part=_part(part, lang)), "yellow") for part in found.unknown]
+        told: list[RenderableType] = []
+        for part in found.unknown:
+            told.append(Text(words["unknown-part"].format(part=_part(part, lang)), "yellow"))
+            component, version = named(part)
+            option = component.replace("_", "-")
+            near = [f"jumar compat --{option} {v}" for v in near_releases(component, version)]
+            if near:
+                told.append(Text("  " + words["near"].format(command=", ".join(near))))
+        return told
     if not found.versions:
         return [Text(words["no-set"], "yellow")]
     return [Text(words["set"], "bold"), *_set_lines(found, lang)]
@@ -170,6 +179,12 @@ def _step_lines(number: int, step: Step, lang: Language) -> list[Text]:
 
 def _name(component: str, lang: Language) -> str:
     return (_NAMES_ZH.get(component) if lang == "zh" else None) or _NAMES.get(component, component)
+
+
+def named(part: str) -> tuple[str, Version]:
+    """`cann 8.1` as component and version."""
+    component, _, version = part.partition(" ")
+    return component, parse_version(version)
 
 
 def _part(part: str, lang: Language) -> str:

@@ -92,7 +92,7 @@ def test_the_matrix_of_the_facts_is_answered_as_it_says() -> None:
         ("mindie 2.1.RC1 cann 8.2.RC1", "inside"),
         ("mindspeed 2.1.0 cann 8.3.RC1", "outside"),
         ("kernels 8.1.RC1 cann 8.1.RC1", "ok"),
-        ("kernels 8.0.0 cann 8.1.RC1", "inside"),
+        ("kernels 8.0.0 cann 8.1.RC1", "outside"),
         ("kernels 9.0.0 cann 8.5.2", "ok"),
         ("kernels 8.1.RC1 cann 8.2.RC1", "outside"),
         ("nnal 8.0.0 cann 8.3.RC1", "outside"),

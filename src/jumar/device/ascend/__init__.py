@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         out_of_range,
     )
     from jumar.device.ascend.compat import Pairing, declared_pairings, judge, pairings
-    from jumar.device.ascend.compat_table import releases
+    from jumar.device.ascend.compat_table import near_releases, releases
     from jumar.device.ascend.complaint import Complaint, plain_lines
     from jumar.device.ascend.device_nodes import DeviceListing, DeviceNode, parse_devices, visible_ids
     from jumar.device.ascend.dmesg import DriverLine, DriverTexts, InstallLine, KernelModule, parse_driver_texts
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "codes": "FAMILIES Code Mention codes_in codes_of families_named find_code known_codes near_codes out_of_range",
     "compat": "Pairing declared_pairings judge pairings",
-    "compat_table": "releases",
+    "compat_table": "near_releases releases",
     "complaint": "Complaint plain_lines",
     "device_nodes": "DeviceListing DeviceNode parse_devices visible_ids",
     "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
@@ -141,6 +141,7 @@ __all__ = [
     "judge",
     "known_codes",
     "matching_set",
+    "near_releases",
     "near_codes",
     "out_of_range",
     "package_of",

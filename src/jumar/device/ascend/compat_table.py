@@ -35,6 +35,29 @@ def releases(component: str) -> tuple[Version, ...]:
     return tuple(sorted({v for t in named if (v := exact(t)) is not None}))
 
 
+def near_releases(component: str, version: Version, count: int = 3) -> tuple[Version, ...]:
+    """The releases of the tables that are nearest to one that they lack: of its branch, else of its first two numbers, else its neighbours.
+
+    >>> [str(v) for v in near_releases("cann", parse_version("8.1"))]
+    ['8.1.RC1']
+    >>> [str(v) for v in near_releases("cann", parse_version("V100R001C21"))]
+    ['8.1.RC1']
+    """
+    every = [v for v in releases(component) if not any(n in ("alpha", "beta", "dev") for n, _ in v.stages)]
+    if version.branch:
+        return tuple(v for v in every if declared(component, v)[0] == version.branch and _own_branch(component, v))[:count]
+    same = [v for v in every if (v.major, v.minor) == (version.major, version.minor)]
+    if same:
+        return tuple(sorted(same)[-count:])
+    below, above = [v for v in every if v < version], [v for v in every if v > version]
+    return (*below[-1:], *above[: count - 1])
+
+
+def _own_branch(component: str, version: Version) -> bool:
+    """Its branch is told of this very release, not of its series."""
+    return any(r.a == component and r.b == "inner-version" and r.kind == "declared" and fits_any(r.a_spec, version) for r in all_rows())
+
+
 @lru_cache(maxsize=8192)
 def applicable(a: str, version: Version, b: str) -> tuple[tuple[Row, ...], str]:
     """The rows about this version of a and any b; where there are none, those of the nearest version that has some, and its name."""
