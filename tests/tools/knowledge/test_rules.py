@@ -98,3 +98,10 @@ def test_what_a_rule_explains_exists(rule: Rule) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_text_gives_no_firm_finding(name: str) -> None:
     assert not [(f.rule.name, f.evidence[0].text) for f in verdict(HEALTHY[name]).findings if f.rule.tier != "hint"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=named)
+def test_the_name_of_a_file_is_no_failure(rule: Rule) -> None:
+    file = rule.name.replace("-", "_")
+    text = f'INFO: reading /data/{rule.name}/{rule.cause}.txt\n  File "/home/u/{rule.cause}/{file}.py", line 3, in main\nValueError: bad'
+    assert not [(f.rule.name, f.evidence[0].text) for f in verdict(text).findings if f.rule.tier != "hint"]

@@ -5,6 +5,7 @@ In: `Source`s.  Out: `Verdict`.  Before: sources.py, scan.py, derive.py.  After:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -39,6 +40,7 @@ KEPT_CODES = 12
 KEPT = 60  # hits that are kept of a rule's pattern in a source
 KEPT_CONTEXT = 8  # of one that only must, or must not, be there
 KEPT_OF_ALL = 400  # of the patterns of errors, codes, versions
+_OF_FILES = re.compile(r"/|\\\.[A-Za-z(]")  # in a pattern that looks for the names of files
 NOT_KNOWN = "not_known"  # the cause of hints that only name a layer
 _GAP = 6 * 3600  # seconds between errors of one run at most: HCCL waits for less than five hours
 _DATED = 1e8  # seconds from which on a time has a date
@@ -133,7 +135,9 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     own = [p for rule in rules for p in rule.match if p in kept]
     kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS), KEPT_OF_ALL)
     unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
-    return Diagnosis(rules, Patterns(kept, ERROR, unless), Likeness(rules))
+    context = {p for rule in rules for p in (*rule.also, *rule.without)}
+    spoken = {p for p in own if p not in context and not _OF_FILES.search(p)}
+    return Diagnosis(rules, Patterns(kept, ERROR, unless, spoken), Likeness(rules))
 
 
 def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:

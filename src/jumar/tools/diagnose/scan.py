@@ -5,7 +5,8 @@ In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,20 +37,27 @@ class Scanned:
     left: int = 0
 
 
+_PATH = 300  # characters of a path
+_PATH_BEFORE = re.compile(rb"[\w.~/@%+-]*$")
+_PATH_AFTER = re.compile(rb"[\w.~@%+-]*(?:/[\w.~/@%+-]*)?(?:\.[A-Za-z0-9]{1,6})?(?=[\s\"',;:)\]]|$)")
+
+
 class Patterns:
     """Many regexes looked for at once; raises re2.error, at the first text, with the pattern that is none.
 
     kept: each pattern, and how many of its hits in a source are kept: its first ones; alarm: the one of lines that speak of a failure;
-    unless: for some of them another regex: lines that it finds, too, are passed over.  Compiling all of them takes a second: until
+    unless: for some of them another regex: lines that it finds, too, are passed over; spoken: those that are words, and so are not found in
+    the name of a file: a test named hccl_timeout.py has not timed out.  Compiling all of them takes a second: until
     COMPILED_LATER bytes were looked at, only those whose words occur (words.py) are compiled.
     """
 
-    def __init__(self, kept: Mapping[str, int], alarm: str, unless: Mapping[str, str]) -> None:
+    def __init__(self, kept: Mapping[str, int], alarm: str, unless: Mapping[str, str], spoken: Collection[str] = ()) -> None:
         self.names = list(kept)
         self.kept = list(kept.values())
         self.alarm = compiled(alarm)
         others = {other: compiled(other) for other in set(unless.values())}
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
+        self.spoken = frozenset(which for which, name in enumerate(self.names) if name in frozenset(spoken))
         self._filter: Any = None
         self._words: list[tuple[str, ...]] = []
         self._regexes: dict[int, Any] = {}
@@ -160,6 +168,16 @@ class _Block:
         return self.last if whole is None else max(whole, self.last) if int(self.last) == whole else whole
 
 
+def _in_a_path(text: bytes, match: Any) -> bool:
+    """Does what was found lie within the path of a file?"""
+    start, end = match.start(), match.end()
+    if end - start > _PATH or any(blank in match.group(0) for blank in (b" ", b"\t")):
+        return False
+    before = _PATH_BEFORE.search(text[max(0, start - _PATH) : start])
+    after = _PATH_AFTER.match(text[end : end + _PATH])
+    return before is not None and after is not None and b"/" in before.group(0)
+
+
 def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterator[tuple[int, list[Hit]]]:
     """The hits of each pattern on the fresh lines of a block, while there is room for them."""
     text = b"\n".join([block.lines[number] for number in block.fresh])
@@ -171,6 +189,9 @@ def _look(patterns: Patterns, block: _Block, kept: Mapping[int, int]) -> Iterato
             row += text.count(b"\n", place, match.start())
             number = block.fresh[row]
             other = patterns.unless.get(which)
+            if which in patterns.spoken and _in_a_path(text, match):
+                place = max(match.end(), match.start() + 1)
+                continue
             if other is None or not other.search(block.lines[number]):
                 hits.append(block.hit(number, match, text.rfind(b"\n", 0, match.start()) + 1))
             end = text.find(b"\n", match.start())
