@@ -137,8 +137,9 @@ def test_a_damaged_file_is_named_and_the_others_are_listed(tmp_path: Path, spoil
     out("save", "bad")
     file = tmp_path / "kept" / "bad.json"
     file.write_text(file.read_text().replace("8.1.RC1", "8.2.RC1") if spoilt is None else spoilt)
-    found = out("list", code=2)
+    found = out("list")
     assert "damaged" in found and str(file) in found and "good" in found
+    assert "bad is damaged; compared with the newest that is whole: good" in out("diff")
     with pytest.raises(ToolError, match="must be as it was written") as error:
         out("diff", "bad")
     assert str(file) in str(error.value)

@@ -34,6 +34,8 @@ _WORDS = {
         "where": "after the upgrade: jumar snapshot diff {name}",
         "none": "no snapshots in {folder}; `jumar snapshot save` makes one",
         "damaged": "damaged: {what}",
+        "left-out": "damaged, of no use any more: {names}",
+        "skipped": "{name} is damaged; compared with the newest that is whole: {old}",
         "same": "nothing is different between {old} and {new}",
         "title": "{old} -> {new}",
         "cann": "CANN",
@@ -72,6 +74,8 @@ _WORDS = {
         "where": "升级之后：jumar snapshot diff {name}",
         "none": "{folder} 中没有快照；用 jumar snapshot save 保存一个",
         "damaged": "已损坏：{what}",
+        "left-out": "以下快照已损坏，不能再用：{names}",
+        "skipped": "{name} 已损坏；改用最新的完整快照 {old}",
         "same": "{old} 与 {new} 之间没有差别",
         "title": "{old} -> {new}",
         "driver": "驱动",
@@ -178,7 +182,10 @@ def list_command(as_json: bool, lang: str | None) -> int:
                 else f"{row['taken'][:16].replace('T', ' ')}  {row['versions']}"
             )
             click.echo(f"{row['name']:{wide}}  {told}" + (f"  {row['note']}" if row.get("note") else ""))
-    return 2 if any("damaged" in row for row in rows) else 0
+        damaged = [row["name"] for row in rows if "damaged" in row]
+        if damaged:
+            click.echo(words["left-out"].format(names=", ".join(damaged)), err=True)
+    return 0
 
 
 @command.command("diff")
@@ -189,7 +196,9 @@ def list_command(as_json: bool, lang: str | None) -> int:
 def diff_command(old: str | None, new: str, as_json: bool, lang: str | None) -> int:
     """Say what is different between a snapshot and a later one, or this machine now, and how to go back.   OLD: without it, the newest."""
     if old is None:
-        old = next(reversed(names()), "")
+        old, spoilt = _newest_whole()
+        if old and spoilt:
+            click.echo(_WORDS[language(lang)]["skipped"].format(name=", ".join(spoilt), old=old), err=True)
         if not old:
             raise ToolError("snapshot: there must be one to compare with, got none", hint="jumar snapshot save", code="snapshot-missing")
     before = load(old)
@@ -199,6 +208,19 @@ def diff_command(old: str | None, new: str, as_json: bool, lang: str | None) -> 
     else:
         click.echo("\n".join(_lines(found, language(lang))))
     return found.exit_code
+
+
+def _newest_whole() -> tuple[str, list[str]]:
+    """The newest snapshot that can be read, empty where there is none, and those after it that cannot."""
+    spoilt: list[str] = []
+    for name in reversed(names()):
+        try:
+            load(name)
+        except ToolError:
+            spoilt.append(name)
+        else:
+            return name, spoilt
+    return "", spoilt
 
 
 def _now(name: str, note: str) -> Snapshot:
