@@ -37,12 +37,17 @@ _SERIAL = re2.compile(
 _BARE_SERIAL = re2.compile(r"\b21\d{2}[0-9]{2}[0-9A-Z]{6}[A-Z][0-9A-Z]{7}\b|\b2102\d{2}[0-9A-Z]{14}\b")  # of Huawei's boards: 20 characters
 _PHONE = re2.compile(
     r"(?i)(\+86[ -]?1[3-9]\d[ -]?\d{4}[ -]?\d{4})\b|(?:电话|手机号?"
-    r"|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)\D{0,8}(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
+    r"|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)[^\n]{0,20}?\b(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
 )
 _PERSON = re2.compile(r"\b[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[0-9Xx]\b")  # an identity card's number
 _REPOSITORY = re2.compile(
     r"((?:https?|ssh|git)://(?:[^\s/@\"']*@)?|git@|\b)((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})((?::\d+)?[/:])([^\s\"'<>:]+?)(\.git)\b"
 )
+_REMOTE = re2.compile(  # of git's own lines, and a run's page
+    r"((?m:^\s*(?:From|To)[ \t]+|\b(?:clone|origin|submodule|upstream)\b[^\n:]{0,40}?)https?://)((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d+)?/)([^\s\"'<>:]+)"
+    r"|(https?://)(wandb\.ai/)([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)"
+)
+_CONTAINER = re.compile(r"[0-9a-f]{12}")  # the id that Docker gives as a name: it names nobody, and says that this is a container
 _NUMBERED = re.compile(r"(?P<stem>.*\D)\d{1,5}$")
 _VERSION_BEFORE = re.compile(  # at the end of what stands before a number
     r"(?:(?:version|ver|release|driver|firmware|npu-?smi|cann|hdk|toolkit|package|product|kernel|software|hal|_drv|_fw|build|runtime|mcu|bios|版本|驱动|固件)"
@@ -109,6 +114,7 @@ class Neutral:
         text = self._literals(text)
         text = _sub(_MAIL, text, self._mail)
         text = _sub(_REPOSITORY, text, self._repository)
+        text = _sub(_REMOTE, text, self._remote)
         text = _sub(DOTTED, text, self._dotted)
         text = _sub(_SERIAL, text, self._serial)
         text = _sub(_BARE_SERIAL, text, lambda m: self._stand_in("serial", m[0]))
@@ -139,6 +145,8 @@ class Neutral:
             if not is_person(name):
                 return name
             kind = "user"
+        if kind == "host" and _CONTAINER.fullmatch(name):
+            return name
         if kind == "staff":
             return self._stand_in(kind, name)
         if name in KEPT or not name or name.isdigit() or _IPV4.fullmatch(name) or name in self.given.get(kind, {}).values():
@@ -208,6 +216,15 @@ class Neutral:
         if is_public(m[2]):
             return str(m[0])
         return f"{m[1]}{self._domain(m[2])}{m[3]}{self._stand_in('project', m[4])}{m[5]}"
+
+    def _remote(self, m: Any) -> str:
+        if m[5]:
+            return f"{m[4]}{m[5]}{self._stand_in('project', m[6])}"
+        return str(m[0]) if is_public(m[2].strip("/").partition(":")[0]) or m[3].startswith("team/project") else self._whole_remote(m)
+
+    def _whole_remote(self, m: Any) -> str:
+        host, colon, port = m[2].strip("/").partition(":")
+        return f"{m[1]}{self._domain(host)}{colon}{port}/{self._stand_in('project', m[3])}"
 
     def _phone(self, m: Any) -> str:
         number = m[1] or m[2] or m[3]

@@ -30,6 +30,8 @@ PLACES: tuple[tuple[str, Any], ...] = tuple(  # where a name of a kind stands: g
         ("user", rf"(?i)\b(?:logged in as|login name|user ?name)[\"']?\s*[=:]\s*[\"']?({_NAME})"),
         ("user", rf"\b[Uu]ser[\"']?[ \t]*[:=：][ \t]*[\"']?({_NAME})[\"']?(?:[\s,，;；。、]|$)"),
         ("user", rf"(?:用户名?|姓名|账号|帐号|联系人|负责人)[ \t]*[:=：为是][ \t]*({_HAN}{{2,4}}|{_NAME})(?:[\s,，;；。、)）]|$)"),
+        ("user", rf"(?:姓名|联系人|负责人)[ \t]+({_HAN}{{2,4}})(?:[\s,，;；。、)）]|$)"),
+        ("user", rf"(?i)\blogged in as:? {_NAME} \(({_NAME})\)"),
         ("staff", r"(?:工号|员工号|employee (?:id|no)\.?)[ \t]*[:=：]?[ \t]*([A-Za-z]{0,3}\d{4,12})"),
         ("user", rf"/users/({_NAME})(?:[/\s\"',;:)]|$)"),
         ("member", rf"/(?:data|mnt|nas|nfs|share|shared|disk\d{{0,2}}|cache|sfs|obs)/(?:nas|nfs|share|homes?|people|staff|workspace)/({_NAME})"),

@@ -75,7 +75,9 @@ SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(r"\b(ms-[0-9a-f]{8}-[0-9a-f-]{10,})")),
     Secret(re2.compile(r"(?:密码|口令|密钥|秘钥|令牌)[ \t]*(?:[:=：]|为|是)[ \t]*[\"']?([!-~]+)")),
     Secret(
-        re2.compile(r"(?i)\b(?:login|api|access|secret|auth|private|wandb)[ _-]?key[ \t]+(?:is[ \t]+)?[\"']?([A-Za-z0-9_-]{8,})"),
+        re2.compile(
+            r"(?i)\b(?:login|api|access|secret|auth|private|wandb)[ _-]?key[ \t]*[:=：]?[ \t]*(?:is[ \t]+)?[\"']?([A-Za-z0-9_-]{8,})"
+        ),
         fits=_mixed,
     ),
     Secret(re2.compile(r"(?i)\b(?:token|令牌)[ \t]+(?:is[ \t]+)?[\"']?([A-Za-z0-9_.-]{12,})"), fits=_random),
