@@ -28,11 +28,12 @@ def answer(case: dict[str, Any], rules: Diagnosis) -> dict[str, Any]:
 
 
 def text_of(verdict: Verdict) -> str:
-    """Cause, fix and commands of the verdict in English, then the decoded codes."""
+    """What the terminal says in English: cause, fix, commands, what else was found, the decoded codes."""
     said = []
     if verdict.told:
         text = verdict.told.text("en")
         said += [text.what, *text.fix, *verdict.told.run()]
+    said += [finding.what("en") for finding in verdict.findings[1:3]]
     said += [f"{d.text}: {d.codes[0].symbol} {d.codes[0].en}" for d in verdict.codes if d.codes]
     return " ".join(said)
 
