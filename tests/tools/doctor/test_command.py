@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.field.machines import KINDS, write_archive, write_folder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,3 +102,20 @@ def test_collect_makes_no_page(tmp_path: Path) -> None:
     done = doctor("--collect", str(tmp_path / "a.tar.gz"), "--html", str(tmp_path / "a.html"))
     assert done.returncode == 2
     assert "--html goes with a verdict" in done.stderr
+
+
+def test_errors_are_told_in_chinese_where_that_is_asked_for(tmp_path: Path) -> None:
+    done = doctor("--from", str(tmp_path / "nowhere"), "--lang", "zh")
+    assert done.returncode == 2
+    assert "文件或目录不存在" in done.stderr and "检查路径和权限" in done.stderr
+    done = doctor("--collect", str(tmp_path / "a.zip"), "--lang", "zh")
+    assert "必须以 .tar.gz 结尾" in done.stderr
+
+
+def test_a_variable_of_logs_alone_makes_no_ascend_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.path.exists("/dev/davinci_manager"):
+        return
+    monkeypatch.setenv("ASCEND_PROCESS_LOG_PATH", "/tmp/plog")
+    done = doctor()
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith("No Ascend NPU here")

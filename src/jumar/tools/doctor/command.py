@@ -21,7 +21,8 @@ from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
 from jumar.tools.doctor.gather import gather
 from jumar.tools.doctor.neutralise import Progress
-from jumar.tools.language import lang_option, language
+from jumar.tools.doctor.spoken import errors_in
+from jumar.tools.language import Language, lang_option, language
 from jumar.tools.verdict import show
 
 _HINT = {
@@ -85,6 +86,21 @@ def command(
         raise click.UsageError("--log and --force go with --collect (logs alone: jumar diagnose LOG)")
     if out is not None and html is not None:
         raise click.UsageError("--html goes with a verdict, not with --collect (then: jumar doctor --from OUT.tar.gz --html PAGE)")
+    with errors_in(tongue):
+        return _done(source, out, logs, force, need, as_json, html, tongue)
+
+
+def _done(
+    source: Path | None,
+    out: Path | None,
+    logs: tuple[Path, ...],
+    force: bool,
+    need: str | None,
+    as_json: bool,
+    html: Path | None,
+    tongue: Language,
+) -> int:
+    """The archive, or the verdict; the exit code."""
     if out is not None:
         machine = foreign(source) if source else gather()
         with _progress({"en": "neutralising", "zh": "脱敏"}[tongue]) as progress:
