@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from jumar.base import ToolError
+from jumar.device.ascend import find_code
+from jumar.tools import explained
 from jumar.tools.explain import command, pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,7 +136,7 @@ def test_completion_knows_pages_families_and_codes() -> None:
     [
         ("ret[9]", "HCCL_E_TIMEOUT"), ("ret:87", "DRV_ERROR_RESOURCE_OCCUPIED"), ("return[11]", "HCCL_E_TCP_CONNECT"),
         ("#507018", "ACL_ERROR_RT_AICPU_EXCEPTION"), ("５０７０１８", "ACL_ERROR_RT_AICPU_EXCEPTION"),
-        ("137", "SIGKILL"), ("139", "SIGSEGV"), ("-9", "SIGKILL"), ("-11", "SIGSEGV"), ("exit 134", "SIGABRT"),
+        ("137", "SIGKILL"), ("139", "SIGSEGV"), ("-9", "SIGKILL"), ("-11", "SIGSEGV"), ("exit 134", "SIGABRT"), ("exit code 137", "SIGKILL"), ("exit", "SIGSEGV"),
     ],
 )  # fmt: skip
 def test_codes_as_people_and_shells_write_them_are_known(asked: str, symbol: str) -> None:
@@ -173,3 +176,12 @@ def test_a_reader_who_leaves_is_no_error() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_lines_are_as_wide_as_the_terminal(lang: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    lines = list(explained.code_lines("507018", find_code("507018"), lang))
+    wide = [sum(2 if ord(c) > 0x2E80 else 1 for c in click.unstyle(line)) for line in lines[1:]]
+    assert max(w for w, line in zip(wide, lines[1:], strict=True) if len(line.split()) > 2) <= 60

@@ -110,3 +110,8 @@ def exit_code(value: int) -> Code | None:
         str(value), "exit", "operating system", name, f"{said}, {en}", f"退出码 {value}：信号 {signal}，{zh}", causes_en, causes_zh, layer,
         "POSIX shell and signal(7): 128 + signal",
     )  # fmt: skip
+
+
+def exit_codes() -> tuple[Code, ...]:
+    """All of them, as 128 + signal."""
+    return tuple(code for value in (*_PLAIN, *(128 + signal for signal in _SIGNALS)) if (code := exit_code(value)))

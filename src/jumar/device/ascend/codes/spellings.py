@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
-from jumar.device.ascend.codes.exits import exit_code
+from jumar.device.ascend.codes.exits import exit_code, exit_codes
 from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
 
 _ALIASES: dict[str, tuple[str, ...]] = {  # what people call the families
@@ -27,7 +27,9 @@ _NAME = re.compile(r"[EW][0-9A-Z]\d{4}|ERR\d{5}")
 _BITS = re.compile(r"(?:0x)?[0-9a-f]{1,16}(?:\s*,\s*(?:0x)?[0-9a-f]{1,16}){2}", re.I)
 _WITH_FAMILY = re.compile(r"([A-Za-z][A-Za-z_ -]*[A-Za-z])\s*(?:[:= ]\s*)(.+)", re.S)
 _REWRITTEN = ("dcmi", "event", "ge-inner", "rts-inner", "drv", "dvpp")  # families whose numbers are also printed with another sign or base
-_RETURNED = re.compile(r"(?i)(?:ret|return|retval|result|rc|exit ?(?:code|status))\s*[\[:=(]\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?")
+_RETURNED = re.compile(
+    r"(?i)(?:(?:ret|return|retval|result|rc)\s*[\[:=(]|(?:process )?(?:exit|exited|returned)(?: with)?(?: ?code| ?status)?\s*[\[:=(]?(?:is )?)\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?"
+)
 _LONGEST = 200  # characters; a code is no essay
 
 
@@ -180,7 +182,7 @@ def codes_of(text: str) -> tuple[Code, ...]:
     """
     families = families_named(text)
     if families:
-        return tuple(code for code in table().codes if code.family in families)
+        return tuple(code for code in (*table().codes, *exit_codes()) if code.family in families)
     return tuple(table().prefixes.get(text.strip().upper(), ()))
 
 
