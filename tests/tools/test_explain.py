@@ -136,7 +136,8 @@ def test_completion_knows_pages_families_and_codes() -> None:
     [
         ("ret[9]", "HCCL_E_TIMEOUT"), ("ret:87", "DRV_ERROR_RESOURCE_OCCUPIED"), ("return[11]", "HCCL_E_TCP_CONNECT"),
         ("#507018", "ACL_ERROR_RT_AICPU_EXCEPTION"), ("５０７０１８", "ACL_ERROR_RT_AICPU_EXCEPTION"),
-        ("137", "SIGKILL"), ("139", "SIGSEGV"), ("-9", "SIGKILL"), ("-11", "SIGSEGV"), ("exit 134", "SIGABRT"), ("exit code 137", "SIGKILL"), ("exit", "SIGSEGV"),
+        ("137", "SIGKILL"), ("139", "SIGSEGV"), ("-9", "SIGKILL"), ("-11", "SIGSEGV"), ("exit 134", "SIGABRT"),
+        ("exit code 137", "SIGKILL"), ("exit", "SIGSEGV"),
     ],
 )  # fmt: skip
 def test_codes_as_people_and_shells_write_them_are_known(asked: str, symbol: str) -> None:

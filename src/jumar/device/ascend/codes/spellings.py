@@ -28,7 +28,8 @@ _BITS = re.compile(r"(?:0x)?[0-9a-f]{1,16}(?:\s*,\s*(?:0x)?[0-9a-f]{1,16}){2}", 
 _WITH_FAMILY = re.compile(r"([A-Za-z][A-Za-z_ -]*[A-Za-z])\s*(?:[:= ]\s*)(.+)", re.S)
 _REWRITTEN = ("dcmi", "event", "ge-inner", "rts-inner", "drv", "dvpp")  # families whose numbers are also printed with another sign or base
 _RETURNED = re.compile(
-    r"(?i)(?:(?:ret|return|retval|result|rc)\s*[\[:=(]|(?:process )?(?:exit|exited|returned)(?: with)?(?: ?code| ?status)?\s*[\[:=(]?(?:is )?)\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?"
+    r"(?i)(?:(?:ret|return|retval|result|rc)\s*[\[:=(]|"
+    r"(?:process )?(?:exit|exited|returned)(?: with)?(?: ?code| ?status)?\s*[\[:=(]?(?:is )?)\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?"
 )
 _LONGEST = 200  # characters; a code is no essay
 
