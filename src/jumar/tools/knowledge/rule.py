@@ -102,7 +102,7 @@ def pieces(text: str, values: Mapping[str, str]) -> tuple[tuple[str, bool], ...]
         after = text[place.end() :]
         value = (values.get(place[1]) or place[2]).strip()
         at, ahead = place.end(), ""
-        if value and value[-1] in ".,;:" and after[:1] in (".", ",", ";", ":", "，", "。", "；", "："):
+        if value and value[-1] in ".,;:" and not value.endswith("...") and after[:1] in (".", ",", ";", ":", "，", "。", "；", "："):
             value = value.rstrip(".,;:")
         if not value and before.endswith(_OPENING) and after.startswith(_CLOSING):
             before, ahead = before[:-1].rstrip(" "), after[0]
