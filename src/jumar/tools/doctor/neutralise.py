@@ -200,7 +200,7 @@ class Neutral:
         return f"{m[1]}{self._stand_in('secret', m[2])}@"
 
     def _dotted(self, m: Any) -> str:
-        host = m[1] or m[2]
+        host = m[1] or m[2] or m[3]
         return str(m[0]).replace(host, self._domain(host), 1)
 
     def _domain(self, host: str) -> str:

@@ -42,6 +42,7 @@ PLACES: tuple[tuple[str, Any], ...] = tuple(  # where a name of a kind stands: g
         ("host", rf"(?i)\b(?:host_?name|node_?name)[\"']?\s*(?:[=:]|is)\s*[\"']?({_HOST})"),
         ("host", rf"(?m)^(?:[A-Z][a-z]{{2}}\s+\d{{1,2}}|\d{{4}}-\d\d-\d\d)[ T]\d\d:\d\d:\d\d\S*\s+({_HOST})\s+(?:kernel|systemd|dockerd|kubelet)\b"),
         ("host", rf"(?m)^\s*(?:\d{{1,3}}\.){{3}}\d{{1,3}}[ \t]+({_HOST})[ \t]*$"),
+        ("host", rf"\bHost:[ \t]+({_HOST})(?:[\s(,;]|$)"),
         ("host", rf"(?m)^({_HOST})[ \t]+slots=\d"),
         ("host", rf"(?m)^({_HOST}):/\S* /\S* (?:nfs|ceph|lustre|cifs|fuse)"),
         ("host", rf"\b({_HOST}\.(?:corp|internal|intranet|lan|local))[:/]\d*"),
@@ -52,9 +53,11 @@ SHELL_COMMANDS = re2.compile(r"(?m)^\$ hostname(?: -f)?\n(\S+)$")
 
 
 # Suffixes that no module path, file or attribute has; behind `//` or `git@`, or before a port, any name with points is a host.
-_SUFFIXES = "com|cn|edu|gov|corp|lan|intranet|hk|tw|sg|jp|de|fr|uk"
-_LABELS = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_SUFFIXES = "com|cn|edu|gov|corp|lan|intranet"
+_LABELS = r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?"
+_REACHED = "ping6?|ssh|telnet|nc|scp|curl|wget|nslookup|dig|traceroute|MASTER_ADDR|addr|address|host|server|endpoint|peer"
 DOTTED = re2.compile(
+    rf"(?:\b(?:{_REACHED})[ \t=:]{{1,3}}((?:{_LABELS}\.)+(?:net|org|io|ai|tech|cloud|dev|top|xyz|info|internal|local)))(?:[^A-Za-z0-9_(-]|$)|"
     rf"(?:://|\bgit@)((?:{_LABELS}\.)+[A-Za-z][A-Za-z0-9-]*)|"
     rf"\b((?:{_LABELS}\.)+(?:{_SUFFIXES}|(?:internal|local|net|org|io|ai|tech|cloud|dev|top|xyz|info):\d{{2,5}}))(?:[^A-Za-z0-9_(.-]|\.?$|\.\s)"
 )
