@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from tests.field.machines import KINDS, write_archive, write_folder
 
+from jumar.tools.verdict.show import WIDTH
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8", "COLUMNS": str(WIDTH)}
     return subprocess.run([sys.executable, "-m", "jumar", "doctor", *arguments], capture_output=True, text=True, env=env, check=False)
 
 
@@ -68,7 +70,7 @@ def test_nothing_of_a_file_is_run_or_rendered(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
     write_folder(KINDS["driver-too-old"], tmp_path / "node7")
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8", "COLUMNS": str(WIDTH)}
     command = [sys.executable, "-m", "jumar", "doctor", "--from", "node7"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
     page = (ROOT / "docs/field/doctor.md").read_text(encoding="utf-8")
