@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8", "COLUMNS": str(WIDTH)}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+    env.pop("COLUMNS", None)  # of a terminal, or of who runs tests side by side
     return subprocess.run([sys.executable, "-m", "jumar", "doctor", *arguments], capture_output=True, text=True, env=env, check=False)
 
 
