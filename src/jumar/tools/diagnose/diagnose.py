@@ -61,7 +61,7 @@ class Diagnosis:
         scanned = scan(self.patterns, sources, progress)
         cut = _last_run(scanned.hits.get(ERROR, ()))
         if cut:
-            old = {hit.evidence for hit in scanned.hits[ERROR] if hit.moment.seconds < cut}
+            old = {hit.evidence for hit in scanned.hits[ERROR] if _DATED < hit.moment.seconds < cut}
             scanned.hits = {pattern: tuple(h for h in hits if h.evidence not in old) for pattern, hits in scanned.hits.items()}
         mentions = _mentions(scanned)
         found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)))
