@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from jumar.base import OpError
 from jumar.frontend import Parameter, Tensor
 from jumar.frontend.capture import Captured, jit
 from jumar.frontend.grad import grad, jvp, value_and_grad, vmap
+from jumar.frontend.guards import _importing
 
 G = 3
 LIST = [1, 2]
@@ -301,3 +305,13 @@ def test_garbage_that_lives_longer_does_not_mix_up_a_tree(x: Tensor) -> None:
             same(X * 2 + 1 if sign > 0 else -X * 4 - 1, g(Tensor(sign * X)))
     finally:
         gc.enable()
+
+
+def test_what_runs_for_an_import_is_known_since_it_is_no_effect_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks of imports are Python code that reads files and paths; an import happens once, whatever the call does."""
+    (tmp_path / "imported_late.py").write_text(
+        "import sys\nfrom jumar.frontend.guards import _importing\nINSIDE = _importing(sys._getframe())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert importlib.import_module("imported_late").INSIDE
+    assert not _importing(sys._getframe())

@@ -121,7 +121,7 @@ class Watch:
             code = frame.f_code
             kind = kind_of(code)
             if kind == "user":
-                if (code, id(frame.f_globals)) not in self.entered:
+                if (code, id(frame.f_globals)) not in self.entered and not _importing(frame):
                     self.enter(code, frame.f_globals)
             elif code in _READS_ENVIRONMENT and _for_user(frame):
                 self.effect("reads an environment variable")
@@ -384,11 +384,20 @@ def _is_library(name: str, file: str | None) -> bool:
 
 
 def _for_user(frame: pytypes.FrameType | None) -> bool:
-    """Whether a frame of a library was called by the user's code, not by ours."""
+    """Whether a frame of a library was called by the user's code, not by ours, and not while a module is imported."""
     while frame is not None:
         kind = kind_of(frame.f_code)
         if kind != "library":
-            return kind == "user"
+            return kind == "user" and not _importing(frame)
+        frame = frame.f_back
+    return False
+
+
+def _importing(frame: pytypes.FrameType | None) -> bool:
+    """Whether a frame runs for an import: that happens once, so nothing in it happens at each call (hooks of imports run Python, too)."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
         frame = frame.f_back
     return False
 
