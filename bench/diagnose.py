@@ -68,7 +68,7 @@ def measure(command: list[str]) -> tuple[float, float]:
 
 _CHILD = (
     "import resource, subprocess, sys\n"
-    "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+    "subprocess.run(sys.argv[1:], capture_output=True)\n"  # grep stops at the first hit where nobody reads
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
 )
 
