@@ -7,6 +7,7 @@ In: samples/ (texts of npu-smi and version files, as ../README of the field fact
 from __future__ import annotations
 
 import io
+import platform
 import sys
 import tarfile
 from collections.abc import Mapping
@@ -254,6 +255,24 @@ MACHINES = (
     _kind("run-line", "container-nodes-missing", "container", {"run.sh": RUN}),
 )
 KINDS = {kind.name: kind for kind in MACHINES}
+
+
+def write_root(root: Path) -> Path:
+    """The healthy 910B host as a tree of files, as `gather` finds them on the machine itself; its nodes are plain files that all may write."""
+    for name, text in KINDS["healthy"].files.items():
+        if name.startswith(("etc/", "usr/")):
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("arch=aarch64", f"arch={platform.machine()}"))
+    for name in (*NODES, "shm"):
+        (root / "dev").mkdir(exist_ok=True)
+        (root / "dev" / name).touch()
+        (root / "dev" / name).chmod(0o666)
+    for folder in ("usr/local/Ascend/driver/lib64", "usr/local/bin", f"{TOOLKIT}/8.1.RC1/{KERNELS}/ascend910b", "proc/1", "sys/class/net"):
+        (root / folder).mkdir(parents=True)
+    (root / "proc/modules").write_text("drv_pcie_host 299008 0 - Live 0x0\n")
+    (root / "proc/1/cgroup").write_text("0::/init.scope\n")
+    return root
 
 
 def write_folder(kind: Kind, folder: Path) -> Path:

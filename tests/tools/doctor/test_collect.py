@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import platform
 import pty
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi, write_folder
+from tests.field.machines import KINDS, NODES, environment, smi, write_folder, write_root
 
 from jumar.base import ToolError
 from jumar.tools.doctor import collect as packing
@@ -72,22 +71,7 @@ SPOILS = (spoil_nothing, spoil_nodes, spoil_driver, spoil_rank_table)
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A 910B host as a tree of files."""
-    root = tmp_path / "root"
-    for name, text in KINDS["healthy"].files.items():
-        if name.startswith(("etc/", "usr/")):
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.replace("arch=aarch64", f"arch={platform.machine()}"))
-    for name in (*NODES, "shm"):
-        (root / "dev").mkdir(exist_ok=True)
-        (root / "dev" / name).touch()
-        (root / "dev" / name).chmod(0o666)
-    for folder in ("usr/local/Ascend/driver/lib64", "usr/local/bin", f"{TOOLKIT}/8.1.RC1/{KERNELS}/ascend910b", "proc/1", "sys/class/net"):
-        (root / folder).mkdir(parents=True)
-    (root / "proc/modules").write_text("drv_pcie_host 299008 0 - Live 0x0\n")
-    (root / "proc/1/cgroup").write_text("0::/init.scope\n")
-    return root
+    return write_root(tmp_path / "root")
 
 
 def machine_of(root: Path) -> Machine:

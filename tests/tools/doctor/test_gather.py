@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi
+from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, smi, write_root
 
 from jumar.tools.doctor.checks import facts
 from jumar.tools.doctor.commands import ask, run
@@ -24,21 +23,7 @@ ENV = {line.partition("=")[0]: line.partition("=")[2] for line in environment().
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A healthy 910B host as a tree of files; its nodes are plain files that all may write."""
-    for name, text in KINDS["healthy"].files.items():
-        if name.startswith(("etc/", "usr/")):
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.replace("arch=aarch64", f"arch={platform.machine()}"))
-    for name in (*NODES, "shm"):
-        (tmp_path / "dev").mkdir(exist_ok=True)
-        (tmp_path / "dev" / name).touch()
-        (tmp_path / "dev" / name).chmod(0o666)
-    for folder in ("usr/local/Ascend/driver/lib64", "usr/local/bin", f"{TOOLKIT}/8.1.RC1/{KERNELS}/ascend910b", "proc/1", "sys/class/net"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "proc/modules").write_text("drv_pcie_host 299008 0 - Live 0x0\n")
-    (tmp_path / "proc/1/cgroup").write_text("0::/init.scope\n")
-    return tmp_path
+    return write_root(tmp_path)
 
 
 def answers(**outputs: str):  # type: ignore[no-untyped-def]

@@ -6,7 +6,8 @@ In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and ran
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,6 @@ from jumar.tools.diagnose.stamps import rank_of, rank_of_file, seconds_of
 from jumar.tools.diagnose.words import words_of
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
-KEPT = 400  # hits of a pattern that are kept for each source: its first ones
 _BACK = 40  # lines before a hit in which its time is looked for
 _WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever they are
 _SHORT = 200  # lines of a text that may be a question with a few lines of a log
@@ -51,13 +51,13 @@ class Patterns:
     COMPILED_LATER bytes were looked at, only those whose words occur (words.py) are compiled.
     """
 
-    def __init__(self, kept: Mapping[str, int], alarm: str, unless: Mapping[str, str], spoken: Collection[str] = ()) -> None:
+    def __init__(self, kept: Mapping[str, int], alarm: str, unless: Mapping[str, str], spoken: AbstractSet[str] = frozenset()) -> None:
         self.names = list(kept)
         self.kept = list(kept.values())
         self.alarm = compiled(alarm)
         others = {other: compiled(other) for other in set(unless.values())}
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
-        self.spoken = frozenset(which for which, name in enumerate(self.names) if name in frozenset(spoken))
+        self.spoken = frozenset(which for which, name in enumerate(self.names) if name in spoken)
         self._filter: Any = None
         self._words: list[tuple[str, ...]] = []
         self._regexes: dict[int, Any] = {}
