@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,38 @@ def test_what_runs_for_an_import_is_known_since_it_is_no_effect_of_the_call(tmp_
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("imported_late").INSIDE
     assert not _importing(sys._getframe())
+
+
+class Finalised:
+    """Garbage in a circle, whose finaliser reads a clock and a global that it changes."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        CLOCK[0] = time.perf_counter()
+
+
+CLOCK = [0.0]
+
+
+def test_what_the_garbage_collector_calls_is_no_effect_of_the_function(x: Tensor) -> None:
+    def clock(phase: str, info: dict[str, int]) -> None:
+        CLOCK[0] = time.perf_counter()
+
+    collect = gc.collect
+
+    def f(x: Tensor) -> Tensor:
+        Finalised()
+        collect()
+        return x * 2 + 1
+
+    gc.callbacks.append(clock)
+    try:
+        g = Captured(f)
+        same(X * 2 + 1, g(x))
+    finally:
+        gc.callbacks.remove(clock)
+    assert CLOCK[0] > 0
+    assert not g.fact.effects and next(iter(g.forms.values())).entries
+    assert not any(getattr(c, "__self__", None) for c in gc.callbacks)

@@ -44,6 +44,7 @@ def gradients(again: bool, graph: bool) -> tuple[list[np.ndarray], list[np.ndarr
     statistics = [p.asnumpy() for n, p in net.parameters_and_names() if "moving" in n]
     nbytes = 0
     if graph:
+        assert not step.fact.effects
         entry = next(iter(step.forms.values())).entries[0]
         nbytes = entry.root.steps[0].segment.instance.program.arena_nbytes
     return found, statistics, nbytes

@@ -209,12 +209,16 @@ def _watched(watch: Watch, capture: Capture) -> Iterator[None]:
         capture.effect("is being profiled")
         yield
         return
+    gc.callbacks.insert(0, watch.collection_starts)
+    gc.callbacks.append(watch.collection_ends)
     sys.setprofile(watch.hook)
     try:
         yield
     finally:
         if sys.getprofile() == watch.hook:
             sys.setprofile(None)
+        gc.callbacks.remove(watch.collection_starts)
+        gc.callbacks.remove(watch.collection_ends)
 
 
 @contextmanager

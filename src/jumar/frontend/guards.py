@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,13 @@ class Watch:
         # attributes of objects, and those that there were: their class, or a default, answers for the others
         self.objects: list[tuple[dict[str, Any], frozenset[str], type, str, Any]] = []
         self.asked: set[str] = set()  # names that getattr and hasattr may be called with
+        self.collecting = 0  # the thread that the garbage collector runs in, or 0
 
     # ------------------------------------------------------------------ following frames
     def hook(self, frame: pytypes.FrameType, event: str, arg: Any) -> None:
         """Python's profile hook."""
+        if self.collecting and self.collecting == get_ident():
+            return  # what the collector calls, such as finalisers of others, is no part of the function
         if event == "call":
             code = frame.f_code
             kind = kind_of(code)
@@ -127,6 +131,16 @@ class Watch:
                 self.effect("reads an environment variable")
         elif event == "c_call" and kind_of(frame.f_code) != "ours":
             self.call(arg, frame)
+
+    def collection_starts(self, phase: str, info: dict[str, int]) -> None:
+        """The first of `gc.callbacks`."""
+        if phase == "start":
+            self.collecting = get_ident()
+
+    def collection_ends(self, phase: str, info: dict[str, int]) -> None:
+        """The last of `gc.callbacks`."""
+        if phase == "stop":
+            self.collecting = 0
 
     def enter(self, code: Any, names: dict[str, Any]) -> None:
         """A function's code begins for the first time: the globals that it names."""
