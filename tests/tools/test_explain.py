@@ -162,7 +162,12 @@ def test_a_near_code_differs_in_one_digit_and_has_as_many() -> None:
 
 def test_what_is_unknown_is_said_in_chinese_too() -> None:
     error = explain("nothing at all", "--lang", "zh").exception
-    assert isinstance(error, ToolError) and "没有这个错误码" in error.what
+    assert "explain：没有这个错误码：'nothing at all'\n  提示：jumar explain 列出所有页面和错误码类别" in str(error)
+    assert "六位数由类别（1、2、3、5）、模块" in str(explain("123456", "--lang", "zh").exception)
+    assert "drv 的编号为 0 到 99、65534" in str(explain("drv 500", "--lang", "zh").exception)
+    assert "提示：是否指 drv？" in str(explain("87", "--family", "dvr", "--lang", "zh").exception)
+    done = explain("507018", "brodcast", LC_ALL="zh_CN.UTF-8")
+    assert "提示：是否指 broadcast 或 bit-cast？\n  详见：jumar explain explain-code" in done.output
 
 
 def test_alone_the_families_come_before_the_pages_in_columns() -> None:

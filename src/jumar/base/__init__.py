@@ -13,9 +13,11 @@ from jumar.base.errors import (
     RuntimeFault,
     StackError,
     ToolError,
+    did_you_mean,
     during,
     nearest,
 )
+from jumar.base.said import Language, Said, reason, told
 from jumar.base.store import Store, seal, unseal
 from jumar.base.toml import read_toml
 from jumar.base.trace import Event, Span, event, recording, span

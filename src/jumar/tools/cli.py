@@ -151,11 +151,11 @@ def _document(error: StackError) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "layer": error.layer,
-        "what": error.what,
+        "what": error.told(error.what),
         "at": str(error.loc) if error.loc else "",
-        "hint": error.hint,
+        "hint": error.told(error.hint),
         "code": error.code,
-        "while": error.context,
+        "while": [error.told(doing) for doing in error.context],
     }
 
 

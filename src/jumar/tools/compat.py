@@ -19,7 +19,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from jumar.base import ToolError, during
+from jumar.base import Language, Said, ToolError, during, told
 from jumar.device.ascend import (
     MatchingSet,
     Pairing,
@@ -39,7 +39,7 @@ from jumar.device.ascend import (
 )
 from jumar.device.npu import find_chip
 from jumar.tools.compat_terminal import Answer, named, show
-from jumar.tools.language import lang_option, language
+from jumar.tools.language import lang_option
 from jumar.tools.soc import complete_soc
 
 _WHEELS = {  # component -> its distributions
@@ -61,10 +61,10 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-_BARE = {
-    "en": "a bare 910B is npu-smi's name of the first generation (910A, 910ProB); for Atlas A2 name 910B1, 910B2, 910B3 or 910B4",
-    "zh": "单独的 910B 是 npu-smi 对第一代（910A、910ProB）的叫法；Atlas A2 请写 910B1、910B2、910B3 或 910B4",
-}
+_BARE = Said(
+    "a bare 910B is npu-smi's name of the first generation (910A, 910ProB); for Atlas A2 name 910B1, 910B2, 910B3 or 910B4",
+    "单独的 910B 是 npu-smi 对第一代（910A、910ProB）的叫法；Atlas A2 请写 910B1、910B2、910B3 或 910B4",
+)
 
 
 @dataclass(frozen=True)
@@ -112,30 +112,38 @@ def _version_options(function: Any) -> Any:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
-def command(soc: str, arch: str | None, as_json: bool, lang: str | None, **asked: str | None) -> None:
+def command(soc: str, arch: str | None, as_json: bool, lang: Language, **asked: str | None) -> None:
     """Say whether versions fit, and propose a set that does: of the versions given, or of what is installed here."""
     if soc and not chip_family(soc):
         raise ToolError(
-            f"compat: --soc must be an Ascend chip, got {soc!r}",
-            hint="such as Ascend910B3, Ascend910_9391 (A3), 310P3, 310B4, 910A",
+            Said(f"compat: --soc must be an Ascend chip, got {soc!r}", f"compat：--soc 必须是昇腾芯片，不能是 {soc!r}"),
+            hint=Said(
+                "such as Ascend910B3, Ascend910_9391 (A3), 310P3, 310B4, 910A", "例如 Ascend910B3、Ascend910_9391（A3）、310P3、310B4、910A"
+            ),
             code="compat-soc",
         )
     if re.fullmatch(r"(?i)(?:ascend[- _]?)?910b", soc.strip()):  # npu-smi's bare name, as find_chip takes it
-        click.echo(f"! {_BARE[language(lang)]}", err=True)
+        click.echo(f"! {told(_BARE, lang)}", err=True)
         soc = find_chip("910A").name
     fixed: dict[str, Version] = {}
     for name, text in asked.items():
         if text:
             option = name.replace("_", "-")
-            with during(f"reading --{option}"):
+            with during(Said(f"reading --{option}", f"读取 --{option}")):
                 fixed[name if name == "torch_npu" else option] = parse_version(plain_version(text))
     here = installed_here()
     beside = {} if fixed and not here.is_host else here.versions
     shown = {**beside, **fixed}
     if not fixed and not any(c != "python" for c in shown):
         raise ToolError(
-            "compat: a driver, CANN or a framework must be installed here, or be named, got nothing",
-            hint="name what you have or want: jumar compat --cann 8.1.RC1 --torch-npu 2.5.1",
+            Said(
+                "compat: a driver, CANN or a framework must be installed here, or be named, got nothing",
+                "compat：本机没有安装驱动、CANN 或框架，命令行也没有给出版本",
+            ),
+            hint=Said(
+                "name what you have or want: jumar compat --cann 8.1.RC1 --torch-npu 2.5.1",
+                "写出已有的或想要的版本：jumar compat --cann 8.1.RC1 --torch-npu 2.5.1",
+            ),
             code="compat-nothing",
         )
     host = arch or {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
@@ -146,7 +154,7 @@ def command(soc: str, arch: str | None, as_json: bool, lang: str | None, **asked
     if as_json:
         click.echo(json.dumps(document(answer), indent=1, ensure_ascii=False))
     else:
-        show(answer, language(lang))
+        show(answer, lang)
     if answer.exit_code:
         sys.exit(answer.exit_code)
 

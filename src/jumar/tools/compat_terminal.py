@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from jumar.base import Language
 from jumar.device.ascend import MatchingSet, Pairing, Step, Version, VersionFile, first_cann_of_chip, near_releases, parse_version
-from jumar.tools.language import Language
 
 
 @dataclass(frozen=True)

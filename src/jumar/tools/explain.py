@@ -19,10 +19,10 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jumar.base import ToolError, nearest
+from jumar.base import Language, Said, ToolError, did_you_mean, nearest, told
 from jumar.device.ascend import FAMILIES, Code, codes_in, codes_of, families_named, find_code, known_codes, near_codes, out_of_range
 from jumar.tools.explained import code_document, code_lines, code_list, family_counts
-from jumar.tools.language import lang_option, language
+from jumar.tools.language import lang_option
 
 
 @dataclass(frozen=True)
@@ -63,39 +63,46 @@ def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: s
 @click.option("--plain", is_flag=True, help="Print a page's Markdown as it is.")
 @lang_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(codes: tuple[str, ...], family: str, plain: bool, lang: str | None, as_json: bool) -> int:
+def command(codes: tuple[str, ...], family: str, plain: bool, lang: Language, as_json: bool) -> int:
     """Explain error codes: Jumar's own (broadcast), and those of an Ascend host in any spelling (507018, 0x7020023, -8005, EZ9999, drv 87,
     HCCL_E_TIMEOUT, a whole line of a log); `-` reads lines from stdin; without one, list the pages and the families."""
     try:
-        return _explained(codes, family, plain, language(lang), as_json)
+        return _explained(codes, family, plain, lang, as_json)
     except BrokenPipeError:  # `jumar explain | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def _explained(codes: tuple[str, ...], family: str, plain: bool, spoken: str, as_json: bool) -> int:
+def _explained(codes: tuple[str, ...], family: str, plain: bool, lang: Language, as_json: bool) -> int:
     if family and not families_named(family):
-        hint = nearest(family, list(FAMILIES)) or f"one of {', '.join(FAMILIES)}"
-        raise ToolError(f"explain: --family must be known, got {family!r}", hint=hint, code="explain-code")
+        families = Said(f"one of {', '.join(FAMILIES)}", f"可以是 {'、'.join(FAMILIES)}")
+        raise ToolError(
+            Said(f"explain: --family must be known, got {family!r}", f"explain：--family 没有 {family!r} 这个类别"),
+            hint=nearest(family, list(FAMILIES)) or families,
+            code="explain-code",
+        )
     if family and not codes:
         codes, family = (family,), ""
     if not codes:
-        _list(spoken, as_json)
+        _list(lang, as_json)
         return 0
     answers = _answers(codes, family)
     if not answers:
-        raise ToolError("explain: stdin must hold a line that mentions a code, got none", code="explain-code")
+        raise ToolError(
+            Said("explain: stdin must hold a line that mentions a code, got none", "explain：标准输入中没有任何一行提到错误码"),
+            code="explain-code",
+        )
     unknown = [answer for answer in answers if not answer.known]
     if len(unknown) == len(answers) == 1 and not unknown[0].codes:
-        raise _unknown(unknown[0].asked, family, spoken)
+        raise _unknown(unknown[0].asked, family)
     if as_json:
-        documents = [_document(answer, spoken, family) for answer in answers]
+        documents = [_document(answer, lang, family) for answer in answers]
         click.echo(json.dumps(documents, indent=1, ensure_ascii=False))
     else:
         for place, answer in enumerate(answers):
             if place:
                 click.echo()
-            _show(answer, spoken, plain, family)
+            _show(answer, lang, plain, family)
     return 2 if unknown else 0
 
 
@@ -160,24 +167,24 @@ def _from_lines(lines: Iterable[str], family: str) -> list[_Answer]:
     return list(found.values())
 
 
-def _unknown(asked: str, family: str, lang: str) -> ToolError:
+def _unknown(asked: str, family: str) -> ToolError:
     """The error for what is no code: what is spelled like it, and which numbers there are."""
-    near = near_codes(asked, 2 if any(c.isdigit() for c in asked) else 3)
-    page = nearest(asked, list(pages()))
-    hint = page or (f"did you mean {' or '.join(near)}?" if near else "")
-    if lang == "zh":
-        hint = page and f"是否指 {page.removeprefix('did you mean ').rstrip('?')}？"
-        hint = hint or (f"是否指 {' 或 '.join(near)}？" if near else "jumar explain 列出所有页面和错误码类别")
-        where = f"类别 {family} 中" if family else ""
-        return ToolError(f"explain: {where}没有这个错误码：{asked!r}", hint=hint, code="explain-code")
-    among = f" in family {family}" if family else ""
-    said = out_of_range(asked, family)
-    if not hint and not said:
-        hint = "jumar explain lists all pages and the families of codes"
-    return ToolError(f"explain: code must be known{among}, got {asked!r}{said and f', {said}'}", hint=hint, code="explain-code")
+    hint = nearest(asked, list(pages())) or did_you_mean(near_codes(asked, 2 if any(c.isdigit() for c in asked) else 3))
+    why = out_of_range(asked, family)
+    if not hint and not why:
+        hint = Said("jumar explain lists all pages and the families of codes", "jumar explain 列出所有页面和错误码类别")
+    en, zh = (f" in family {family}", f"类别 {family} 中") if family else ("", "")
+    return ToolError(
+        Said(
+            f"explain: code must be known{en}, got {asked!r}{why and f', {why}'}",
+            f"explain：{zh}没有这个错误码：{asked!r}{why and f'，{why.zh}'}",
+        ),
+        hint=hint,
+        code="explain-code",
+    )
 
 
-def _show(answer: _Answer, lang: str, plain: bool, family: str) -> None:
+def _show(answer: _Answer, lang: Language, plain: bool, family: str) -> None:
     if answer.page is not None:
         text = answer.page.read_text(encoding="utf-8")
         if plain or not sys.stdout.isatty():
@@ -189,18 +196,20 @@ def _show(answer: _Answer, lang: str, plain: bool, family: str) -> None:
     elif answer.codes:
         click.echo("\n".join(code_lines(answer.asked, answer.codes, lang)))
     else:
-        click.echo(str(_unknown(answer.asked, family, lang)), err=True)
+        error = _unknown(answer.asked, family)
+        error.language = lang
+        click.echo(str(error), err=True)
 
 
-def _document(answer: _Answer, lang: str, family: str) -> dict[str, object]:
+def _document(answer: _Answer, lang: Language, family: str) -> dict[str, object]:
     document: dict[str, object] = {"asked": answer.asked, "known": answer.known}
     if answer.page is not None:
         document["page"] = answer.page.read_text(encoding="utf-8")
     elif answer.codes:
         document["codes"] = [code_document(code, lang) for code in answer.codes]
     else:
-        error = _unknown(answer.asked, family, lang)
-        document |= {"codes": [], "error": error.what, "hint": error.hint}
+        error = _unknown(answer.asked, family)
+        document |= {"codes": [], "error": told(error.what, lang), "hint": told(error.hint, lang)}
     return document
 
 

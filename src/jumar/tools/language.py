@@ -1,18 +1,21 @@
 """The language that a command answers in: English or Chinese.
 
-In: `--lang`, else the locale (LC_ALL, LC_MESSAGES, LANG, the first that is set, as POSIX orders them).  Out: "en" or "zh".
+In: `--lang`, else the locale (LC_ALL, LC_MESSAGES, LANG, the first that is set, as POSIX orders them).  Out: "en" or "zh", given to the command as
+`lang`; an error that it raises is told in it, too.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-Language = Literal["en", "zh"]
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+from jumar.base import Language, StackError
+
+_Answer = TypeVar("_Answer")
 
 
 def language(option: str | None, environment: Mapping[str, str] | None = None) -> Language:
@@ -26,6 +29,19 @@ def language(option: str | None, environment: Mapping[str, str] | None = None) -
     return "zh" if asked.lower().startswith("zh") else "en"
 
 
-def lang_option(command: _Command) -> _Command:
-    """Adds `--lang zh|en` to a click command; its parameter is `lang`."""
-    return click.option("--lang", type=click.Choice(["en", "zh"]), help="Language of the answer; without it, the locale's.")(command)
+def lang_option(command: Callable[..., _Answer]) -> Callable[..., _Answer]:
+    """Adds `--lang en|zh` to a click command: its parameter `lang` is the language to answer in."""
+
+    @functools.wraps(command)
+    def answering(*values: Any, lang: Language, **options: Any) -> _Answer:  # click gives whatever the command asked for
+        try:
+            return command(*values, lang=lang, **options)
+        except StackError as error:
+            error.language = lang
+            raise
+
+    def chosen(_ctx: click.Context, _param: click.Parameter, asked: str | None) -> Language:
+        return language(asked)
+
+    about = "Language of the answer and of errors; without it, the locale's."
+    return click.option("--lang", type=click.Choice(["en", "zh"]), callback=chosen, help=about)(answering)

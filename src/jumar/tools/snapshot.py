@@ -18,12 +18,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from jumar.base import ToolError
+from jumar.base import Language, Said, ToolError, told
 from jumar.tools.doctor.changes import Change, Changes, Worse, compared, parts_of_path
 from jumar.tools.doctor.gather import gather
 from jumar.tools.doctor.snapshot import FRAMEWORKS, GROUPS, Snapshot, files_of, folder, load, names, nbytes_of, save, take
 from jumar.tools.doctor.view import view
-from jumar.tools.language import lang_option, language
+from jumar.tools.language import lang_option
 
 ROOT = Path("/")
 _LONG = 200_000_000  # bytes from which on a bar is shown
@@ -140,9 +140,9 @@ def command() -> None:
 @click.option("--force", is_flag=True, help="Replace a snapshot of this name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
-def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: str | None) -> int:
+def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: Language) -> int:
     """Save what is installed on this machine now.   NAME: letters, digits and . _ + -; without it, the time."""
-    words = _WORDS[language(lang)]
+    words = _WORDS[lang]
     snapshot = _now(name or f"{datetime.now():%Y-%m-%d-%H%M%S}", note)
     path = save(snapshot, force=force)
     if as_json:
@@ -159,16 +159,16 @@ def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: 
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
-def list_command(as_json: bool, lang: str | None) -> int:
+def list_command(as_json: bool, lang: Language) -> int:
     """List the snapshots, the oldest first."""
-    words = _WORDS[language(lang)]
+    words = _WORDS[lang]
     rows: list[dict[str, Any]] = []
     for name in names():
         try:
             one = load(name)
             rows.append({"name": name, "taken": one.taken, "note": one.note, "versions": _summary(one)})
         except ToolError as error:
-            rows.append({"name": name, "damaged": error.what})
+            rows.append({"name": name, "damaged": told(error.what, lang)})
     if as_json:
         click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     elif not rows:
@@ -176,12 +176,12 @@ def list_command(as_json: bool, lang: str | None) -> int:
     else:
         wide = max(len(row["name"]) for row in rows)
         for row in rows:
-            told = (
+            line = (
                 words["damaged"].format(what=row["damaged"])
                 if "damaged" in row
                 else f"{row['taken'][:16].replace('T', ' ')}  {row['versions']}"
             )
-            click.echo(f"{row['name']:{wide}}  {told}" + (f"  {row['note']}" if row.get("note") else ""))
+            click.echo(f"{row['name']:{wide}}  {line}" + (f"  {row['note']}" if row.get("note") else ""))
         damaged = [row["name"] for row in rows if "damaged" in row]
         if damaged:
             click.echo(words["left-out"].format(names=", ".join(damaged)), err=True)
@@ -193,20 +193,24 @@ def list_command(as_json: bool, lang: str | None) -> int:
 @click.argument("new", default="now", metavar="[NEW|now]", shell_complete=_complete_new)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
-def diff_command(old: str | None, new: str, as_json: bool, lang: str | None) -> int:
+def diff_command(old: str | None, new: str, as_json: bool, lang: Language) -> int:
     """Say what is different between a snapshot and a later one, or this machine now, and how to go back.   OLD: without it, the newest."""
     if old is None:
         old, spoilt = _newest_whole()
         if old and spoilt:
-            click.echo(_WORDS[language(lang)]["skipped"].format(name=", ".join(spoilt), old=old), err=True)
+            click.echo(_WORDS[lang]["skipped"].format(name=", ".join(spoilt), old=old), err=True)
         if not old:
-            raise ToolError("snapshot: there must be one to compare with, got none", hint="jumar snapshot save", code="snapshot-missing")
+            raise ToolError(
+                Said("snapshot: there must be one to compare with, got none", "snapshot：没有可以比较的快照"),
+                hint="jumar snapshot save",
+                code="snapshot-missing",
+            )
     before = load(old)
     found = compared(before, _now("now", "") if new == "now" else load(new))
     if as_json:
         click.echo(json.dumps(_document(found), indent=1))
     else:
-        click.echo("\n".join(_lines(found, language(lang))))
+        click.echo("\n".join(_lines(found, lang)))
     return found.exit_code
 
 

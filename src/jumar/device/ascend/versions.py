@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import total_ordering
 
-from jumar.base import DeviceError
+from jumar.base import DeviceError, Said
 
 # ranks of what may follow the numbers; the end of a version stands between its trials and its posts
 _RANKS: Mapping[str, int] = {"t": -7, "dev": -6, "a": -5, "b": -4, "rc": -3, "alpha": -2, "beta": -1, "build": 1, "post": 2}
@@ -102,8 +102,11 @@ def parse_version(text: str) -> Version:
     found = read_version(text)
     if found is None:
         raise DeviceError(
-            f"version: text must be a version, got {text[:60]!r}",
-            hint="such as 8.1.RC1, 24.1.0.3, 2.5.1.post1 or V100R001C21SPC001B238",
+            Said(f"version: text must be a version, got {text[:60]!r}", f"version：{text[:60]!r} 不是版本号"),
+            hint=Said(
+                "such as 8.1.RC1, 24.1.0.3, 2.5.1.post1 or V100R001C21SPC001B238",
+                "例如 8.1.RC1、24.1.0.3、2.5.1.post1 或 V100R001C21SPC001B238",
+            ),
             code="version-text",
         )
     return found

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import click
 
+from jumar.base import Language
 from jumar.tools.diagnose.diagnose import diagnose
 from jumar.tools.diagnose.sources import Source, opened
-from jumar.tools.language import lang_option, language
+from jumar.tools.language import lang_option
 from jumar.tools.verdict import show
 
 _LONG = 50_000_000  # bytes from which on a bar is shown
@@ -27,7 +28,7 @@ _LONG = 50_000_000  # bytes from which on a bar is shown
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
 @lang_option
-def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: str | None) -> int:
+def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Language) -> int:
     """Say which layer is at fault in logs, tracebacks or a pasted mess.
 
     FILE is a log, a folder of logs (a plog folder, one file a rank), an archive of them (tar, zip, gz), or - for standard input.
@@ -45,7 +46,7 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: str
         verdict = diagnose(found.sources, progress)
     empty = () if verdict.lines else (f"{', '.join(map(str, paths))}: nothing to read",)
     verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty))
-    show(verdict, language(lang), as_json=as_json, html=html)
+    show(verdict, lang, as_json=as_json, html=html)
     return verdict.exit_code
 
 

@@ -20,13 +20,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jumar.base import ToolError
+from jumar.base import Said, ToolError, reason
 from jumar.tools.diagnose.sources import text_of
 from jumar.tools.doctor.foreign import MANIFEST, MARKER, PARTIAL
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
 from jumar.tools.doctor.neutralise import Progress, neutralised
 
+ANOTHER_NAME = Said("another name, or --force to replace it", "换一个名字，或用 --force 覆盖")
 FORMAT = 1
 MOST_LOGS = 24
 MOST_OF_LOG = 512 << 10  # bytes of one log: its beginning, where the first error is, and its end
@@ -107,15 +108,28 @@ def collect(
 ) -> Collected:
     """Writes the archive.   logs: files and folders; None takes CANN's own places; force: an archive that is there is replaced."""
     if out.is_dir() or (out.exists() and not out.is_file()):
-        raise ToolError(f"{out}: must be a file to write, got a folder", hint=f"--collect {out}/machine.tar.gz", code="collect-out")
+        raise ToolError(
+            Said(f"{out}: must be a file to write, got a folder", f"{out}：是目录，必须是要写的文件"),
+            hint=f"--collect {out}/machine.tar.gz",
+            code="collect-out",
+        )
     if not out.absolute().parent.is_dir():
-        raise ToolError(f"{out}: must be in a folder that is there, got {out.parent}", hint=f"mkdir -p {out.parent}", code="collect-out")
+        raise ToolError(
+            Said(f"{out}: must be in a folder that is there, got {out.parent}", f"{out}：目录 {out.parent} 不存在"),
+            hint=f"mkdir -p {out.parent}",
+            code="collect-out",
+        )
     if re.search(r"\.(?:zip|7z|rar|tar|tar\.bz2|tar\.xz|json|txt)$", out.name, re.IGNORECASE):
         raise ToolError(
-            f"{out}: must end in .tar.gz, the form that is written, got {out.suffix}", hint=f"{_stem(out)}.tar.gz", code="collect-out"
+            Said(
+                f"{out}: must end in .tar.gz, the form that is written, got {out.suffix}",
+                f"{out}：文件名必须以 .tar.gz 结尾（写出的就是这种格式）",
+            ),
+            hint=f"--collect {_stem(out)}.tar.gz",
+            code="collect-out",
         )
     if out.exists() and not force:
-        raise ToolError(f"{out}: must not be there yet, got a file", hint="another name, or --force to replace it", code="collect-out")
+        raise ToolError(Said(f"{out}: must not be there yet, got a file", f"{out}：文件已存在"), hint=ANOTHER_NAME, code="collect-out")
     whole = replace(machine, logs=(*machine.logs, *newest_logs(log_places(machine) if logs is None else logs)))
     plain = dict(texts(whole))
     if not whole.whole:  # files that somebody copied: what is not among them may still be there
@@ -165,7 +179,12 @@ def write_whole(path: Path, data: bytes, code: str) -> None:
         os.replace(temporary, path)
         temporary = ""
     except OSError as error:
-        raise ToolError(f"{path}: must be writable, got {error.strerror or error}", hint="another folder", code=code) from error
+        why = reason(error)
+        raise ToolError(
+            Said(f"{path}: must be writable, got {why}", f"{path}：无法写入：{why.zh}"),
+            hint=Said("another folder", "换一个目录"),
+            code=code,
+        ) from error
     finally:
         if temporary:
             with suppress(OSError):

@@ -15,14 +15,14 @@ from typing import Any
 
 import click
 
-from jumar.base import ToolError
+from jumar.base import Language, ToolError
 from jumar.tools.doctor.collect import collect, log_places
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
 from jumar.tools.doctor.gather import gather
 from jumar.tools.doctor.neutralise import Progress
 from jumar.tools.doctor.spoken import errors_in
-from jumar.tools.language import Language, lang_option, language
+from jumar.tools.language import lang_option, language
 from jumar.tools.verdict import show
 
 _HINT = {

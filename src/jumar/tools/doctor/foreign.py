@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from jumar.base import ToolError
+from jumar.base import Said, ToolError
 from jumar.device.ascend import inside_container
 from jumar.tools.doctor import readings
 from jumar.tools.doctor.archive import Shelf, read
 from jumar.tools.doctor.machine import UNKNOWN, Entry, Identity, Listing, Machine, Output, Seen, Text
-from jumar.tools.doctor.recognise import kind_of
+from jumar.tools.doctor.recognise import WHAT_TO_COPY, kind_of
 from jumar.tools.doctor.transcript import Section, sections, tables
 from jumar.tools.knowledge import Evidence
 
@@ -78,8 +78,11 @@ def foreign(path: Path) -> Machine:
     )
     if machine.empty:
         raise ToolError(
-            f"{path.name or path}: must hold files of a machine, got none that is known",
-            hint="docs/field/doctor.md lists what to copy",
+            Said(
+                f"{path.name or path}: must hold files of a machine, got none that is known",
+                f"{path.name or path}：其中没有可识别的机器文件",
+            ),
+            hint=WHAT_TO_COPY,
             code="doctor-from",
         )
     return machine

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jumar.base import ToolError, config, nearest
-from jumar.tools.doctor.collect import write_whole
+from jumar.base import Said, ToolError, config, nearest, reason
+from jumar.tools.doctor.collect import ANOTHER_NAME, write_whole
 from jumar.tools.doctor.machine import Machine
 from jumar.tools.doctor.neutralise import Neutral
 from jumar.tools.doctor.view import View, view
@@ -209,7 +209,9 @@ def save(snapshot: Snapshot, *, force: bool = False) -> Path:
     path = _path(snapshot.name)
     if path.exists() and not force:
         raise ToolError(
-            f"snapshot: name must be new, got {snapshot.name!r}", hint="another name, or --force to replace it", code="snapshot-name"
+            Said(f"snapshot: name must be new, got {snapshot.name!r}", f"snapshot：已有名为 {snapshot.name!r} 的快照"),
+            hint=ANOTHER_NAME,
+            code="snapshot-name",
         )
     document: dict[str, Any] = {"format": FORMAT, **asdict(snapshot)}
     document["sha256"] = _seal(document)
@@ -223,25 +225,36 @@ def load(name: str) -> Snapshot:
     if not path.is_file():
         known = names()
         hint = nearest(name, list(known)) or ("jumar snapshot list" if known else "jumar snapshot save")
-        raise ToolError(f"snapshot: name must be one that was saved, got {name!r}", hint=hint, code="snapshot-missing")
+        raise ToolError(
+            Said(f"snapshot: name must be one that was saved, got {name!r}", f"snapshot：没有名为 {name!r} 的快照"),
+            hint=hint,
+            code="snapshot-missing",
+        )
     try:
         document = json.loads(path.read_bytes())
         seal = document.pop("sha256")
         if document["format"] != FORMAT:
-            raise _damaged(path, f"format {document['format']}, this Jumar reads {FORMAT}")
+            raise _damaged(
+                path,
+                Said(f"format {document['format']}, this Jumar reads {FORMAT}", f"格式为 {document['format']}，本版 Jumar 只读 {FORMAT}"),
+            )
         if seal != _seal(document):
-            raise _damaged(path, "another content than was written")
+            raise _damaged(path, Said("another content than was written", "内容与保存时不同"))
         del document["format"]
         files = {name: Stored(**one) for name, one in document.pop("files").items()}
         return Snapshot(**{**document, "files": files, "notes": tuple(document["notes"])})
     except OSError as error:
-        raise _damaged(path, error.strerror or str(error)) from error
+        raise _damaged(path, reason(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, "no whole snapshot") from error
+        raise _damaged(path, Said("no whole snapshot", "不是完整的快照")) from error
 
 
-def _damaged(path: Path, what: str) -> ToolError:
-    return ToolError(f"{path}: snapshot must be as it was written, got {what}", hint=f"remove it: rm {path}", code="snapshot-damaged")
+def _damaged(path: Path, got: Said) -> ToolError:
+    return ToolError(
+        Said(f"{path}: snapshot must be as it was written, got {got}", f"{path}：快照已损坏：{got.zh}"),
+        hint=Said(f"remove it: rm {path}", f"删除它：rm {path}"),
+        code="snapshot-damaged",
+    )
 
 
 def _seal(document: Mapping[str, Any]) -> str:
@@ -251,6 +264,11 @@ def _seal(document: Mapping[str, Any]) -> str:
 def _path(name: str) -> Path:
     if not _NAME.fullmatch(name) or name == "now":
         raise ToolError(
-            f"snapshot: name must be letters, digits and . _ + -, got {name[:80]!r}", hint="such as before-8.2", code="snapshot-name"
+            Said(
+                f"snapshot: name must be letters, digits and . _ + -, got {name[:80]!r}",
+                f"snapshot：名字只能由字母、数字和 . _ + - 组成，不能是 {name[:80]!r}",
+            ),
+            hint=Said("such as before-8.2", "例如 before-8.2"),
+            code="snapshot-name",
         )
     return folder() / f"{name}.json"

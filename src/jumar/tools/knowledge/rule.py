@@ -15,7 +15,7 @@ from typing import Any
 
 import re2
 
-from jumar.base import ToolError, config, nearest, read_toml
+from jumar.base import Said, ToolError, config, nearest, read_toml, reason
 
 HERE = Path(__file__).parent
 TIERS = ("cause", "symptom", "hint")
@@ -153,7 +153,9 @@ def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
     for folder in folders:
         if not folder.is_dir():
             raise ToolError(
-                f"rules: folder must exist, got {folder}", hint="JUMAR_RULES names a folder of *.toml files", code="rule-format"
+                Said(f"rules: folder must exist, got {folder}", f"rules：目录不存在：{folder}"),
+                hint=Said("JUMAR_RULES names a folder of *.toml files", "JUMAR_RULES 应指向放 *.toml 文件的目录"),
+                code="rule-format",
             )
         for file in sorted(folder.glob("*.toml")):
             rules = _read(file, known)
@@ -161,7 +163,13 @@ def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
                 check_patterns(rules)
             for rule in rules:
                 if rule.name in found:
-                    raise ToolError(f"{file.name}: rule names must be unique, got {rule.name!r} again", code="rule-format")
+                    raise ToolError(
+                        Said(
+                            f"{file.name}: rule names must be unique, got {rule.name!r} again",
+                            f"{file.name}：规则名不能重复：{rule.name!r}",
+                        ),
+                        code="rule-format",
+                    )
                 found[rule.name] = rule
     return tuple(found.values())
 
@@ -170,7 +178,10 @@ def _read(file: Path, known_layers: frozenset[str]) -> list[Rule]:
     try:
         table = read_toml(file)
     except (OSError, ValueError) as error:
-        raise ToolError(f"{file.name}: must be TOML, got {error}", code="rule-format") from error
+        why = reason(error) if isinstance(error, OSError) else Said(str(error), str(error))
+        raise ToolError(
+            Said(f"{file.name}: must be TOML, got {why}", f"{file.name}：不是正确的 TOML：{why.zh}"), code="rule-format"
+        ) from error
     return [_rule(row, file.name, known_layers) for row in table.get("rule", ())]
 
 
@@ -200,28 +211,34 @@ _KEYS = frozenset(
 def _rule(row: Mapping[str, Any], file: str, known_layers: frozenset[str]) -> Rule:
     name = str(row.get("name", "?"))
 
-    def wrong(what: str, hint: str = "") -> ToolError:
-        return ToolError(f"{file}: rule {name!r}: {what}", hint=hint, code="rule-format")
+    def wrong(what: Said, hint: Said | None = None) -> ToolError:
+        return ToolError(Said(f"{file}: rule {name!r}: {what}", f"{file}：规则 {name!r}：{what.zh}"), hint=hint or "", code="rule-format")
 
     def words(key: str) -> tuple[str, ...]:
         value = row.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise wrong(f"{key} must be a list of texts, got {value!r}")
+            raise wrong(Said(f"{key} must be a list of texts, got {value!r}", f"{key} 必须是字符串列表，不能是 {value!r}"))
         return tuple(value)
 
     def one_of(key: str, known: Iterable[str]) -> str:
         value = str(row.get(key, ""))
         if value not in known:
-            raise wrong(f"{key} must be one of {', '.join(sorted(known))}, got {value!r}", nearest(value, list(known)))
+            raise wrong(
+                Said(
+                    f"{key} must be one of {', '.join(sorted(known))}, got {value!r}",
+                    f"{key} 必须是 {'、'.join(sorted(known))} 之一，不能是 {value!r}",
+                ),
+                nearest(value, list(known)),
+            )
         return value
 
     if unknown := sorted(set(row) - _KEYS):
-        raise wrong(f"keys must be known, got {unknown[0]!r}", nearest(unknown[0], list(_KEYS)))
+        raise wrong(Said(f"keys must be known, got {unknown[0]!r}", f"没有 {unknown[0]!r} 这个键"), nearest(unknown[0], list(_KEYS)))
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise wrong("name must be lower case words joined by -")
+        raise wrong(Said("name must be lower case words joined by -", "name 必须是用 - 连接的小写单词"))
     for key in ("cause", "source"):
         if not isinstance(row.get(key), str) or not row[key]:
-            raise wrong(f"{key} must be a text, got {row.get(key)!r}")
+            raise wrong(Said(f"{key} must be a text, got {row.get(key)!r}", f"{key} 必须是非空字符串，不能是 {row.get(key)!r}"))
     rule = Rule(
         name=name,
         layer=one_of("layer", known_layers),
@@ -242,7 +259,7 @@ def _rule(row: Mapping[str, Any], file: str, known_layers: frozenset[str]) -> Ru
         file=file,
     )
     if not rule.match:
-        raise wrong("match must hold at least one pattern")
+        raise wrong(Said("match must hold at least one pattern", "match 至少要有一个模式"))
     return rule
 
 
@@ -253,13 +270,25 @@ def check_patterns(rules: Iterable[Rule]) -> None:
             try:
                 compiled(pattern)
             except re2.error as error:
-                what = f"{rule.file}: rule {rule.name!r}: pattern must be RE2 syntax (no lookaround, no backreference), got {pattern!r}: {error}"
-                raise ToolError(what, code="rule-format") from error
+                raise ToolError(
+                    Said(
+                        f"{rule.file}: rule {rule.name!r}: pattern must be RE2 syntax (no lookaround, no backreference), got {pattern!r}: {error}",
+                        f"{rule.file}：规则 {rule.name!r}：模式必须符合 RE2 语法（不能用环视和反向引用）：{pattern!r}：{error}",
+                    ),
+                    code="rule-format",
+                ) from error
 
 
-def _text(row: Any, lang: str, wrong: Callable[[str], ToolError]) -> Text:
+def _text(row: Any, lang: str, wrong: Callable[[Said], ToolError]) -> Text:
     if not isinstance(row, dict) or not isinstance(row.get("what"), str) or not isinstance(row.get("fix"), list):
-        raise wrong(f"{lang}.what must be a text and {lang}.fix a list of texts")
+        raise wrong(
+            Said(f"{lang}.what must be a text and {lang}.fix a list of texts", f"{lang}.what 必须是字符串，{lang}.fix 必须是字符串列表")
+        )
     if unknown := set(row) - {"what", "fix", "next"}:
-        raise wrong(f"{lang} must hold what, fix, next, got {sorted(unknown)}")
+        raise wrong(
+            Said(
+                f"{lang} must hold what, fix, next, got {sorted(unknown)}",
+                f"{lang} 只能有 what、fix、next，不能有 {'、'.join(sorted(unknown))}",
+            )
+        )
     return Text(row["what"], tuple(row["fix"]), row.get("next", ""))

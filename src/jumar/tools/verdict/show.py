@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from jumar.base import ToolError
+from jumar.base import Said, ToolError, reason
 from jumar.tools.verdict.document import document
 from jumar.tools.verdict.page import page
 from jumar.tools.verdict.terminal import terminal
@@ -27,7 +27,10 @@ def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | Non
         try:
             html.write_text(page(verdict, lang), encoding="utf-8")
         except OSError as error:
-            raise ToolError(f"--html: file must be writable, got {html}: {error.strerror}", code="out-folder") from error
+            why = reason(error)
+            raise ToolError(
+                Said(f"--html: file must be writable, got {html}: {why}", f"--html：无法写入 {html}：{why.zh}"), code="out-folder"
+            ) from error
     if as_json:
         click.echo(json.dumps(document(verdict), indent=1, ensure_ascii=False))
         return

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 
+from jumar.base import Said
 from jumar.device.ascend.codes.codes import Code, causes_of, table
 
 _CLASSES = {  # the first of six digits
@@ -188,22 +189,35 @@ def _event_parts() -> tuple[dict[int, tuple[str, str]], dict[tuple[int, int], tu
     return {n: c.most_common(1)[0][0] for n, c in nodes.items()}, {s: c.most_common(1)[0][0] for s, c in states.items() if c.total() > 1}
 
 
-def why_no_number(value: int) -> str:
+def why_no_number(value: int) -> Said:
     """Why a number is none of any family."""
     kind, module = value // 100000, value // 1000 % 100
     if 100000 <= value <= 999999:
-        what = f"class {kind} is unknown" if kind not in _CLASSES else f"module {module:02} is unknown"
-        if kind in _CLASSES and module in _MODULES:
-            what = f"module {module:02} has no such number"
-        modules = ", ".join(f"{m:02}" for m in _MODULES)
-        return f"six digits are a class ({', '.join(map(str, _CLASSES))}), a module ({modules}) and a number: {what}"
+        what, zh = f"module {module:02} has no such number", f"模块 {module:02} 没有这个编号"
+        if module not in _MODULES:
+            what, zh = f"module {module:02} is unknown", f"没有模块 {module:02}"
+        if kind not in _CLASSES:
+            what, zh = f"class {kind} is unknown", f"没有类别 {kind}"
+        kinds, modules = [str(k) for k in _CLASSES], [f"{m:02}" for m in _MODULES]
+        return Said(
+            f"six digits are a class ({', '.join(kinds)}), a module ({', '.join(modules)}) and a number: {what}",
+            f"六位数由类别（{'、'.join(kinds)}）、模块（{'、'.join(modules)}）和编号组成：{zh}",
+        )
     if value >> 24 == 7:
-        return f"0x07MMEEEE are inner codes of the runtime: module 0x{value >> 16 & 0xFF:02x} is unknown"
+        module = value >> 16 & 0xFF
+        return Said(
+            f"0x07MMEEEE are inner codes of the runtime: module 0x{module:02x} is unknown",
+            f"0x07MMEEEE 是运行时的内部码：没有模块 0x{module:02x}",
+        )
     if value >> 24 == 5:
-        return f"0x05SSEEEE are HCCL's: part 0x{value >> 16 & 0xFF:02x} is unknown"
+        part = value >> 16 & 0xFF
+        return Said(f"0x05SSEEEE are HCCL's: part 0x{part:02x} is unknown", f"0x05SSEEEE 属于 HCCL：没有部分 0x{part:02x}")
     if 0 <= value < 1000:
-        return "small numbers are return values of the driver (0 to 99) and of HCCL (0 to 24)"
-    return "a number that is in the range of no family"
+        return Said(
+            "small numbers are return values of the driver (0 to 99) and of HCCL (0 to 24)",
+            "小的数是驱动（0 到 99）和 HCCL（0 到 24）的返回值",
+        )
+    return Said("a number that is in the range of no family", "这个数不在任何类别的范围之内")
 
 
 def core_bits(bits: tuple[int, ...]) -> tuple[Code, ...]:

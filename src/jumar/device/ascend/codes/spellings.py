@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jumar.base import Said
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
 from jumar.device.ascend.codes.exits import exit_code, exit_codes
 from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
@@ -139,7 +140,7 @@ def _numbered(number: _Number, wanted: tuple[str, ...]) -> Iterator[Code]:
         yield code
 
 
-def out_of_range(text: str, family: str = "") -> str:
+def out_of_range(text: str, family: str = "") -> Said:
     """Why a number is no code, of a family that was asked for or of any; empty for what is no number.
 
     >>> out_of_range("123456")
@@ -153,14 +154,17 @@ def out_of_range(text: str, family: str = "") -> str:
         text, wanted = apart[2], named
     number = _number(text.strip())
     if number is None:
-        return ""
-    told = [(name, ranges) for name in wanted if (ranges := _ranges(name))]
-    if told:
-        return "; ".join(f"numbers of {name} are {ranges}" for name, ranges in told)
+        return Said("", "")
+    ranges = [(name, found) for name in wanted if (found := _ranges(name))]
+    if ranges:
+        return Said(
+            "; ".join(f"numbers of {name} are {found}" for name, found in ranges),
+            "；".join(f"{name} 的编号为 {found.zh}" for name, found in ranges),
+        )
     return why_no_number(number.values[0])
 
 
-def _ranges(family: str) -> str:
+def _ranges(family: str) -> Said:
     """The numbers of a family that the table has: `0 to 99 and 65534`; empty where they are no integers, or in too many pieces."""
     codes = sorted((code.value, code.number) for code in table().codes if code.family == family and code.value is not None)
     pieces: list[list[tuple[int, str]]] = []
@@ -169,10 +173,11 @@ def _ranges(family: str) -> str:
             pieces[-1].append((value, number))
         else:
             pieces.append([(value, number)])
-    told = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} to {piece[-1][1]}" for piece in pieces]
-    if not told or len(told) > 8:
-        return ""
-    return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
+    if len(pieces) > 8:
+        return Said("", "")
+    en = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} to {piece[-1][1]}" for piece in pieces]
+    zh = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} 到 {piece[-1][1]}" for piece in pieces]
+    return Said(" and ".join([", ".join(en[:-1]), en[-1]] if en[1:] else en), "、".join(zh))
 
 
 def codes_of(text: str) -> tuple[Code, ...]:
