@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from tests.tools.helpers import ROOT, jumar
 
@@ -28,6 +29,18 @@ def test_help_is_printed_without_numpy_or_any_room_below() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src")
     assert done.stdout.splitlines()[-1].split() == ["end", "0", "jumar.tools", "jumar.tools.cli", "jumar.version"]
+
+
+@pytest.mark.parametrize("name", ["doctor", "diagnose", "compat", "snapshot", "explain"])
+def test_the_help_of_the_doctor_s_commands_has_examples_exit_codes_and_a_text_for_each_option(name: str) -> None:
+    context = click.Context(cli, info_name="jumar", max_content_width=110)
+    command = cli.get_command(context, name)
+    assert command is not None
+    text = command.get_help(click.Context(command, context, name, max_content_width=110))
+    assert f"\n  jumar {name}" in text and "Exit code" in text
+    parts = [*command.commands.values()] if isinstance(command, click.Group) else [command]
+    options = [option for part in parts for option in part.params if isinstance(option, click.Option)]
+    assert [] == [option.name for option in options if len((option.help or "").split()) < 2]
 
 
 def test_a_misspelt_command_gets_the_nearest(tmp_path: Path) -> None:

@@ -54,9 +54,11 @@ _WHEELS = {  # component -> its distributions
     "vllm-mindspore": ("vllm-mindspore",),
 }
 _OPTIONS = (
-    ("cann", "CANN's release, such as 8.1.RC1."), ("mindspore", "MindSpore."), ("torch-npu", "torch_npu, such as 2.5.1.post1."), ("torch", "PyTorch."),
-    ("driver", "The driver (Ascend HDK), such as 25.0.RC1."), ("firmware", "The firmware: 7.x.y.z.n, or the HDK's number."), ("vllm-ascend", "vllm-ascend."),
-    ("vllm", "vLLM."), ("mindie", "MindIE."), ("mindspeed", "MindSpeed."), ("kernels", "The operator package (kernels, ops)."), ("nnal", "NNAL (ATB)."),
+    ("cann", "CANN, such as 8.1.RC1."), ("mindspore", "MindSpore, such as 2.6.0."), ("torch-npu", "torch_npu, such as 2.5.1.post1."),
+    ("torch", "PyTorch, such as 2.5.1."), ("driver", "The driver (Ascend HDK), such as 25.0.RC1."),
+    ("firmware", "The firmware: 7.x.y.z.n, or the HDK's number."), ("vllm-ascend", "vllm-ascend, such as 0.9.1."), ("vllm", "vLLM, such as 0.9.1."),
+    ("mindie", "MindIE, such as 2.1.RC1."), ("mindspeed", "MindSpeed, such as 2.0.0."),
+    ("kernels", "CANN's operator package (kernels, ops from 8.5.0 on), with CANN's number."), ("nnal", "NNAL (ATB), with CANN's number."),
     ("python", "Python, such as 3.10."),
 )  # fmt: skip
 
@@ -113,7 +115,18 @@ def _version_options(function: Any) -> Any:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
 def command(soc: str, arch: str | None, as_json: bool, lang: Language, **asked: str | None) -> None:
-    """Say whether versions fit, and propose a set that does: of the versions given, or of what is installed here."""
+    """Say whether driver, firmware, CANN, framework and Python fit, and propose a set that does, with the steps to it.
+
+    Of the versions that the options name, in any spelling, and of what is installed here; without options, of this machine alone.  It needs no
+    network and no NPU; nothing is installed.
+
+    \b
+    jumar compat
+    jumar compat --cann 8.1.RC1 --soc Ascend910B3
+    jumar compat --torch-npu 2.5.1 --cann 8.0.RC3 --driver 24.1.rc3
+
+    Exit code: 0 nothing is outside of what fits, 1 something is, 2 nothing is known.
+    """
     if soc and not chip_family(soc):
         raise ToolError(
             Said(f"compat: --soc must be an Ascend chip, got {soc!r}", f"compat：--soc 必须是昇腾芯片，不能是 {soc!r}"),

@@ -60,12 +60,23 @@ def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: s
 @click.option(
     "--family", default="", metavar="F", shell_complete=_complete_family, help="Only codes of this family: drv, hccl, dcmi, acl ..."
 )
-@click.option("--plain", is_flag=True, help="Print a page's Markdown as it is.")
+@click.option("--plain", is_flag=True, help="Print the page of one of Jumar's errors as the Markdown that it is.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, codes in both languages.")
 @lang_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(codes: tuple[str, ...], family: str, plain: bool, lang: Language, as_json: bool) -> int:
-    """Explain error codes: Jumar's own (broadcast), and those of an Ascend host in any spelling (507018, 0x7020023, -8005, EZ9999, drv 87,
-    HCCL_E_TIMEOUT, a whole line of a log); `-` reads lines from stdin; without one, list the pages and the families."""
+def command(codes: tuple[str, ...], family: str, plain: bool, as_json: bool, lang: Language) -> int:
+    """Explain error codes: those of every layer of an Ascend host, in any spelling, and Jumar's own.
+
+    CODE is a number (decimal, hexadecimal, negative), with its family before it where it is small, a name, or a whole line of a log; NAME is
+    one of Jumar's errors, or a family, whose codes are listed; - reads lines from standard input.  Without any, families and names are listed.
+
+    \b
+    jumar explain 507018 0x7020023 -8005 EZ9999
+    jumar explain drv 87
+    jumar explain "drvRetCode=7, [drv api] halQueueQueryInfo failed"
+    jumar explain - < plog-1234.log
+
+    Exit code: 0 every code is known, 2 one is not.
+    """
     try:
         return _explained(codes, family, plain, lang, as_json)
     except BrokenPipeError:  # `jumar explain | head`: nobody reads on

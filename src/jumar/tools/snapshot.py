@@ -125,23 +125,30 @@ def _complete_new(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 @click.group()
 def command() -> None:
-    """Keep the versions and the files' hashes of this machine, and see later what changed and how to go back.
+    """Keep the versions and the files' hashes of this machine, and see after an upgrade what changed and how to go back.
+
+    Driver, firmware, CANN, frameworks, Python's packages, settings.  Nothing is copied, installed or run: a snapshot tells, it brings no file back.
 
     \b
     jumar snapshot save before-8.2
     ... the upgrade ...
     jumar snapshot diff before-8.2
+
+    Exit code of diff: 0 the same, 1 different, 2 could not compare.
     """
 
 
-@command.command("save")
+@command.command("save", short_help="Save what is installed here now.")
 @click.argument("name", required=False)
 @click.option("--note", default="", help="A sentence to find it by.")
 @click.option("--force", is_flag=True, help="Replace a snapshot of this name.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
 def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: Language) -> int:
-    """Save what is installed on this machine now.   NAME: letters, digits and . _ + -; without it, the time."""
+    """Save what is installed on this machine now.
+
+    NAME: letters, digits and . _ + -, such as before-8.2; without it, the date and time.
+    """
     words = _WORDS[lang]
     snapshot = _now(name or f"{datetime.now():%Y-%m-%d-%H%M%S}", note)
     path = save(snapshot, force=force)
@@ -188,13 +195,18 @@ def list_command(as_json: bool, lang: Language) -> int:
     return 0
 
 
-@command.command("diff")
+@command.command("diff", short_help="Say what changed since a snapshot, and the way back.")
 @click.argument("old", required=False, shell_complete=complete_name)
 @click.argument("new", default="now", metavar="[NEW|now]", shell_complete=_complete_new)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @lang_option
 def diff_command(old: str | None, new: str, as_json: bool, lang: Language) -> int:
-    """Say what is different between a snapshot and a later one, or this machine now, and how to go back.   OLD: without it, the newest."""
+    """Say what changed since a snapshot, which versions do not fit any more, and how to go back.
+
+    OLD: a snapshot; without it, the newest.  NEW: a later snapshot; without it (or now), this machine as it is.
+
+    Exit code: 0 the same, 1 different, 2 could not compare.
+    """
     if old is None:
         old, spoilt = _newest_whole()
         if old and spoilt:

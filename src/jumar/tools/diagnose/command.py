@@ -26,7 +26,7 @@ _LONG = 50_000_000  # bytes from which on a bar is shown
 @click.command()
 @click.argument("paths", nargs=-1, metavar="FILE...|-", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict as a page, too.")
 @lang_option
 def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Language) -> int:
     """Say which layer is at fault in logs, tracebacks or a pasted mess.
@@ -38,6 +38,8 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
     jumar diagnose train.log
     jumar diagnose ~/ascend/log rank_*/worker_*.log --lang zh
     python train.py 2>&1 | jumar diagnose -
+
+    Exit code: 0 nothing wrong was found, 1 findings, 2 could not check.
     """
     if not paths:
         raise click.UsageError("give at least one file or folder, or - for standard input")

@@ -59,7 +59,7 @@ _LONG = 1 << 20  # characters to neutralise from which on a bar is shown
 @click.option("--force", is_flag=True, help="With --collect: replace an archive that is there.")
 @click.option("--need", type=click.Choice(["npu"]), help="Exit with 2 where there is no NPU: for scripts that demand one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page, too.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict as a page, too.")
 @lang_option
 def command(
     source: Path | None,
@@ -78,6 +78,11 @@ def command(
 
     Three levels are tried where the part is there: driver (npu-smi), CANN (calls of libascendcl.so), framework (a sum on the device), the last two
     in processes of their own.  These calls never ran on a real NPU by us.
+
+    \b
+    jumar doctor
+    jumar doctor --from node7.tar.gz
+    jumar doctor --collect node7.tar.gz --log train.log
 
     Exit code: 0 nothing wrong, 1 findings, 2 could not check.  Without an NPU here it is 0 where all else is well (2 with --need npu).
     """
