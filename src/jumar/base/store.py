@@ -13,12 +13,12 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from jumar.base.config import config
-from jumar.base.types import Array
+
+if TYPE_CHECKING:
+    from jumar.base.types import Array
 
 _Bytes = TypeVar("_Bytes", bytes, memoryview)
 
@@ -193,5 +193,7 @@ def checksum(*parts: bytes | memoryview) -> int:
 
 
 def _page_sums(pages: bytes | memoryview) -> bytes:
+    import numpy as np  # noqa: PLC0415  (a tenth of a second, which a command that keeps little does not wait for)
+
     sums: bytes = np.frombuffer(pages, np.uint64).reshape(-1, _PAGE // 8).sum(1, dtype=np.uint64).tobytes()
     return sums

@@ -7,8 +7,10 @@ by the schedules (vector width, cache sizes) and by the executor (cores).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jumar.base import DType
+if TYPE_CHECKING:  # NumPy comes with it
+    from jumar.base import DType
 
 
 @dataclass(frozen=True)
