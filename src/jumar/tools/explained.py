@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import click
 
@@ -29,8 +28,6 @@ _WORDS = {
         "several": "{asked} 在 {n} 个类别中都有定义，按可能性排列；可指定类别：{each}", "unknown": "表中没有",
     },
 }  # fmt: skip
-
-_layers = cache(layers)  # one reading of the file for many codes
 
 
 def family_counts() -> dict[str, int]:
@@ -104,7 +101,7 @@ def _one(asked: str, code: Code, lang: str, words: dict[str, str]) -> Iterator[s
         head = f"{typed} = {head}"
     yield click.style(head, bold=True) + ("" if code.known else click.style(f"  ({words['unknown']})", fg="yellow"))
     yield from wrapped(code.meaning(lang), "  ", "  ")
-    layer = _layers().get(code.layer)
+    layer = layers().get(code.layer)
     rows = [
         (words["family"], f"{code.family}: {FAMILIES[code.family][lang == 'zh']}" if code.family in FAMILIES else code.family),
         (words["module"], code.module),

@@ -16,7 +16,7 @@ import re2
 from jumar.tools.diagnose.shapes import Shapes
 from jumar.tools.diagnose.sources import Source, blocks
 from jumar.tools.diagnose.stamps import rank_of, rank_of_file, seconds_of
-from jumar.tools.diagnose.words import words_of
+from jumar.tools.diagnose.words import Words, may_hold, words_of_all
 from jumar.tools.knowledge import Evidence, Hit, Moment, as_written, compiled, regex_options
 
 _BACK = 40  # lines before a hit in which its time is looked for
@@ -59,7 +59,7 @@ class Patterns:
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
         self.spoken = frozenset(which for which, name in enumerate(self.names) if name in spoken)
         self._filter: Any = None
-        self._words: list[tuple[str, ...]] = []
+        self._words: list[tuple[Words, ...]] = []
         self._regexes: dict[int, Any] = {}
         self._nbytes = 0
 
@@ -76,8 +76,8 @@ class Patterns:
         return self._filter.Match(block, potential=True) or ()
 
     def _by_words(self, text: str) -> list[int]:
-        self._words = self._words or [words_of(name) for name in self.names]
-        return [which for which, words in enumerate(self._words) if not words or any(word in text for word in words)]
+        self._words = self._words or words_of_all(self.names)
+        return [which for which, needed in enumerate(self._words) if may_hold(text, needed)]
 
     def regex(self, which: int) -> Any:
         """The compiled pattern of an index."""

@@ -5,6 +5,7 @@ In: hits and facts, from `diagnose` (logs) and `doctor` (machines).  Out: findin
 
 from jumar.tools.knowledge.apply import Finding, Findings, apply_rules
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
+from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.likeness import Like, Likeness
 from jumar.tools.knowledge.rule import (
     CODE,
@@ -25,5 +26,5 @@ from jumar.tools.knowledge.rule import (
 
 __all__ = [
     "CODE", "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Like", "Likeness", "Moment", "Rule", "Text",
-    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "layers", "load_rules", "regex_options",
+    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "kept", "layers", "load_rules", "regex_options",
 ]  # fmt: skip

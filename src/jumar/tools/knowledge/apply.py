@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.rule import FACT, TIERS, Rule, Text, fill
 
+_GLOB = frozenset("*?[")
 SHOWN = 3  # lines of evidence that a finding keeps
 
 
@@ -67,7 +68,7 @@ def _order(finding: Finding) -> tuple[int, int, Moment]:
 def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
     def seen(pattern: str) -> list[Hit]:
         if pattern.startswith(FACT):
-            return [hit for name in facts if fnmatchcase(name, pattern[len(FACT) :]) for fact in facts[name] for hit in _as_hits(fact)]
+            return [hit for name in facts if _named(name, pattern[len(FACT) :]) for fact in facts[name] for hit in _as_hits(fact)]
         return list(hits.get(pattern, ()))
 
     if any(seen(pattern) for pattern in rule.without):
@@ -89,6 +90,10 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     return Finding(rule, values, tuple(shown), count, own[0].moment)
 
 
+def _named(name: str, glob: str) -> bool:
+    return name == glob or (not _GLOB.isdisjoint(glob) and fnmatchcase(name, glob))  # most are names: compiling a glob takes 0.1 ms
+
+
 def _as_hits(fact: Fact) -> list[Hit]:
     """A hit for each line that shows a fact, one without a line where none does."""
     return [Hit(line, fact.moment, fact.values) for line in fact.evidence or (Evidence("", 0, ""),)]
@@ -101,7 +106,7 @@ def _split(found: list[Finding]) -> Findings:
         for other in found:
             if other is finding or finding.rule.name in explained:
                 continue
-            if any(fnmatchcase(other.rule.name, glob) for glob in finding.rule.explains):
+            if any(_named(other.rule.name, glob) for glob in finding.rule.explains):
                 explained.setdefault(other.rule.name, finding.rule.name)
     ordered = [f for f in found if f.rule.name not in explained]
     if ordered:  # what is vaguer than the verdict adds nothing to it

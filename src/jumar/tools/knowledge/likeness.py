@@ -11,7 +11,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.rule import FACT, LANGUAGES, Rule
 
 NEAR = 0.15  # below, words have too little in common
@@ -30,7 +32,7 @@ class Like:
 
 
 class Likeness:
-    """Rules by their words.   Mutable: the index is built when it is first asked for, which takes a third of a second."""
+    """Rules by their words.   Mutable: the index is built when it is first asked for, which takes a third of a second, and kept on disk."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = [r for r in rules if r.tier != "hint" and not all(p.startswith(FACT) for p in r.match)]
@@ -56,6 +58,10 @@ class Likeness:
         return Like(self.rules[best], near[best], shares.index(max(shares)))
 
     def _build(self) -> None:
+        made_of = [Path(__file__).read_bytes(), *("\0".join(_told(rule)).encode() for rule in self.rules)]
+        self.weights, self.places = kept("likeness", made_of, self._index)
+
+    def _index(self) -> tuple[dict[str, float], dict[str, list[tuple[int, float]]]]:
         counts = [Counter(_words_of(rule)) for rule in self.rules]
         holders = Counter(word for count in counts for word in count)
         self.weights = {word: math.log(1 + len(counts) / number) for word, number in holders.items()}
@@ -63,7 +69,7 @@ class Likeness:
         for which, count in enumerate(counts):
             for word, weight in self._vector(count).items():
                 places[word].append((which, weight))
-        self.places = dict(places)
+        return self.weights, dict(places)
 
     def _vector(self, count: Counter[str]) -> dict[str, float]:
         """Weights of words, of length one; words that no rule has are left out."""
@@ -92,6 +98,10 @@ def words(text: str) -> list[str]:
 
 def _words_of(rule: Rule) -> list[str]:
     """What a rule says: its patterns without their syntax, its examples twice, its texts."""
+    patterns, examples, told = _told(rule)
+    return words(_SYNTAX.sub(" ", patterns)) + 2 * words(examples) + words(told)
+
+
+def _told(rule: Rule) -> tuple[str, str, str]:
     texts = [rule.texts[lang] for lang in LANGUAGES]
-    told = " ".join((rule.cause.replace("_", " "), *(t.what for t in texts), *texts[0].fix))
-    return words(_SYNTAX.sub(" ", " ".join(rule.match))) + 2 * words(" ".join(rule.examples)) + words(told)
+    return " ".join(rule.match), " ".join(rule.examples), " ".join((rule.cause.replace("_", " "), *(t.what for t in texts), *texts[0].fix))

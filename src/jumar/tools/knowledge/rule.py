@@ -15,7 +15,8 @@ from typing import Any
 
 import re2
 
-from jumar.base import Said, ToolError, config, nearest, read_toml, reason
+from jumar.base import Said, ToolError, config, nearest, read_toml, reason, toml_of
+from jumar.tools.knowledge.kept import kept
 
 HERE = Path(__file__).parent
 TIERS = ("cause", "symptom", "hint")
@@ -134,7 +135,8 @@ def regex_options() -> Any:
     return options
 
 
-def layers() -> dict[str, Layer]:
+@cache
+def layers() -> Mapping[str, Layer]:
     """The layers by name, in the order of layers.toml."""
     rows = read_toml(HERE / "layers.toml")["layer"]
     return {
@@ -148,8 +150,7 @@ def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
     if folders is None:
         own = config("rules")
         folders = (HERE / "rules", *((Path(own),) if own else ()))
-    found: dict[str, Rule] = {}
-    known = frozenset(layers())
+    files: list[tuple[str, bytes, bool]] = []  # name, content, whether its patterns were tried
     for folder in folders:
         if not folder.is_dir():
             raise ToolError(
@@ -157,32 +158,57 @@ def load_rules(folders: Iterable[Path] | None = None) -> tuple[Rule, ...]:
                 hint=Said("JUMAR_RULES names a folder of *.toml files", "JUMAR_RULES 应指向放 *.toml 文件的目录"),
                 code="rule-format",
             )
-        for file in sorted(folder.glob("*.toml")):
-            rules = _read(file, known)
-            if folder != HERE / "rules":  # ours were tried by the tests
-                check_patterns(rules)
-            for rule in rules:
-                if rule.name in found:
-                    raise ToolError(
-                        Said(
-                            f"{file.name}: rule names must be unique, got {rule.name!r} again",
-                            f"{file.name}：规则名不能重复：{rule.name!r}",
-                        ),
-                        code="rule-format",
-                    )
-                found[rule.name] = rule
-    return tuple(found.values())
+        files += [(file.name, _content(file), folder == HERE / "rules") for file in sorted(folder.glob("*.toml"))]  # ours: by the tests
+    made_of = [Path(__file__).read_bytes(), (HERE / "layers.toml").read_bytes()]
+    made_of += [part for name, content, tried in files for part in (name.encode(), content, bytes([tried]))]
+    return tuple(_unpacked(row) for row in kept("rules", made_of, lambda: [_packed(rule) for rule in _read_all(files)]))
 
 
-def _read(file: Path, known_layers: frozenset[str]) -> list[Rule]:
+def _content(file: Path) -> bytes:
     try:
-        table = read_toml(file)
-    except (OSError, ValueError) as error:
-        why = reason(error) if isinstance(error, OSError) else Said(str(error), str(error))
+        return file.read_bytes()
+    except OSError as error:
+        why = reason(error)
         raise ToolError(
-            Said(f"{file.name}: must be TOML, got {why}", f"{file.name}：不是正确的 TOML：{why.zh}"), code="rule-format"
+            Said(f"{file.name}: must be readable, got {why}", f"{file.name}：无法读取：{why.zh}"), code="rule-format"
         ) from error
-    return [_rule(row, file.name, known_layers) for row in table.get("rule", ())]
+
+
+def _read_all(files: Iterable[tuple[str, bytes, bool]]) -> Iterable[Rule]:
+    found: dict[str, Rule] = {}
+    known = frozenset(layers())
+    for name, content, tried in files:
+        rules = _read(name, content, known)
+        if not tried:
+            check_patterns(rules)
+        for rule in rules:
+            if rule.name in found:
+                raise ToolError(
+                    Said(f"{name}: rule names must be unique, got {rule.name!r} again", f"{name}：规则名不能重复：{rule.name!r}"),
+                    code="rule-format",
+                )
+            found[rule.name] = rule
+    return found.values()
+
+
+_Packed = dict[str, Any]
+
+
+def _packed(rule: Rule) -> _Packed:
+    """A rule in values that `kept` takes."""
+    return {**vars(rule), "texts": {lang: tuple(vars(text).values()) for lang, text in rule.texts.items()}}
+
+
+def _unpacked(row: _Packed) -> Rule:
+    return Rule(**{**row, "texts": {lang: Text(*text) for lang, text in row["texts"].items()}})
+
+
+def _read(name: str, content: bytes, known_layers: frozenset[str]) -> list[Rule]:
+    try:
+        table = toml_of(content.decode())
+    except ValueError as error:
+        raise ToolError(Said(f"{name}: must be TOML, got {error}", f"{name}：不是正确的 TOML：{error}"), code="rule-format") from error
+    return [_rule(row, name, known_layers) for row in table.get("rule", ())]
 
 
 _KEYS = frozenset(
