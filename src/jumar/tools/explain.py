@@ -16,8 +16,6 @@ from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
-from rich.markdown import Markdown
 
 from jumar.base import Language, Said, ToolError, did_you_mean, nearest, told
 from jumar.device.ascend import FAMILIES, Code, codes_in, codes_of, families_named, find_code, known_codes, near_codes, out_of_range
@@ -201,6 +199,9 @@ def _show(answer: _Answer, lang: Language, plain: bool, family: str) -> None:
         if plain or not sys.stdout.isatty():
             click.echo(text)
         else:
+            from rich.console import Console  # noqa: PLC0415  (a tenth of a second, which a code does not wait for)
+            from rich.markdown import Markdown  # noqa: PLC0415
+
             Console().print(Markdown(text))
     elif answer.listed:
         click.echo("\n".join(code_list(answer.codes, lang)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
+from pathlib import Path
 
 from jumar.device.ascend.versions import Version, inner_of_market, parse_version, read_version, within
 
@@ -88,7 +88,7 @@ def declared(component: str, version: Version) -> tuple[str, tuple[str, ...], st
 @cache
 def all_rows() -> tuple[Row, ...]:
     """The lines of compat.csv and those that follow from two of them."""
-    text = resources.files("jumar.device.ascend").joinpath("compat.csv").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "compat.csv").read_text(encoding="utf-8")
     rows = [
         Row(a, tuple(va.split()), b, tuple(vb.split()), kind, source, note)
         for a, va, b, vb, kind, source, note in list(csv.reader(text.splitlines()))[1:]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from jumar.device.ascend.versions import VERSION, Version, market_of_inner, parse_version, read_version
 
@@ -92,7 +93,6 @@ _SECOND = "(?:" + "|".join(f"(?P<m{i}>{pattern})" for i, (_, pattern) in enumera
 
 _FIND_NAME = re.compile(_NAME, re.IGNORECASE)
 _AFTER = re.compile(rf"{_AFTER_TEXT}(?P<v>{_NUMBER}){_END}", re.IGNORECASE)
-_PAIR = re.compile(rf"{_NAME}\s?[/&]\s?{_SECOND}{_AFTER_TEXT}(?P<v>{_NUMBER})\s{{0,3}}/\s{{0,3}}(?P<w>{_NUMBER}){_END}", re.IGNORECASE)
 _HEADER = re.compile(rf"npu-smi\s{{1,20}}v?\S{{1,30}}\s{{1,40}}version:\s{{0,4}}(?P<v>{_NUMBER})", re.IGNORECASE)
 _RUNNING = re.compile(rf"([a-z_]{{2,20}}?)_(?:running|installed)_version=\[(?P<w>{_NUMBER}):(?P<v>{_NUMBER})\]", re.IGNORECASE)
 _BARE_FILE = re.compile(
@@ -147,8 +147,9 @@ def versions_stated(text: str) -> dict[str, Version]:
 
 def _stated(text: str) -> Iterator[Stated]:
     ends: set[int] = set()
+    slash = text.rfind("/")
     for name in _FIND_NAME.finditer(text):
-        if pair := _PAIR.match(text, name.start()):
+        if name.start() < slash and (pair := _pair().match(text, name.start())):
             for group, component in (("v", _component(pair, "n")), ("w", _component(pair, "m"))):
                 yield from _one(component, pair, group, name.start(), text)
             ends |= {pair.start("v"), pair.start("w")}
@@ -175,6 +176,13 @@ def _stated(text: str) -> Iterator[Stated]:
     for bare in _BARE_CANN.finditer(text):
         if bare.start() not in ends:
             yield from _one("cann", bare, "", bare.start(), text)
+
+
+@cache
+def _pair() -> re.Pattern[str]:
+    """Two names before two versions.   Compiled for a text that has a slash: it is half of what all patterns here take."""
+    both = rf"{_NAME}\s?[/&]\s?{_SECOND}{_AFTER_TEXT}(?P<v>{_NUMBER})\s{{0,3}}/\s{{0,3}}(?P<w>{_NUMBER}){_END}"
+    return re.compile(both, re.IGNORECASE)
 
 
 def _component(found: re.Match[str], letter: str) -> str:

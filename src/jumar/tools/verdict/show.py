@@ -10,12 +10,9 @@ import os
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from jumar.base import Said, ToolError, reason
 from jumar.tools.verdict.document import document
-from jumar.tools.verdict.page import page
-from jumar.tools.verdict.terminal import terminal
 from jumar.tools.verdict.verdict import Verdict
 
 WIDTH = 110  # of a page in the terminal, at most
@@ -24,6 +21,8 @@ WIDTH = 110  # of a page in the terminal, at most
 def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | None = None) -> None:
     """Print a verdict.   html: a file to write the page to as well."""
     if html:
+        from jumar.tools.verdict.page import page  # noqa: PLC0415  (Jinja, 50 ms)
+
         try:
             html.write_text(page(verdict, lang), encoding="utf-8")
         except OSError as error:
@@ -34,6 +33,10 @@ def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | Non
     if as_json:
         click.echo(json.dumps(document(verdict), indent=1, ensure_ascii=False))
         return
+    from rich.console import Console  # noqa: PLC0415  (60 ms, which --json does not wait for)
+
+    from jumar.tools.verdict.terminal import terminal  # noqa: PLC0415
+
     here = Console()
     width = min(here.width, WIDTH) if here.is_terminal or "COLUMNS" in os.environ else WIDTH
     console = Console(highlight=False, markup=False, emoji=False, width=width)
