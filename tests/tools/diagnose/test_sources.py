@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from jumar.base import ToolError
 from jumar.tools.diagnose import diagnose, diagnose_text
-from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened
+from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened, source_of_text
 
 LINE = "RuntimeError: 错误, error code is 507018"
 
@@ -44,7 +44,7 @@ def test_line_numbers_hold_where_a_line_end_lies_on_the_edge_of_a_block(tmp_path
     file = tmp_path / "run.log"
     first = b"x" * (BLOCK - 1)
     file.write_bytes(first + b"\r\nDevice[1] lost heartbeat.\r\n")
-    assert b"".join(blocks(opened((file,)).sources[0])).count(b"\n") == 2
+    assert b"".join(blocks(next(opened((file,)).sources))).count(b"\n") == 2
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -66,8 +66,12 @@ def test_a_tar_archive_is_read_in_place_with_its_binaries_left_out(tmp_path: Pat
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
     found = opened((file,))
-    assert [b"".join(blocks(s)).decode() for s in found.sources] == [LINE]
-    assert "1 binary" in found.notes[0]
+    assert [(s.name, b"".join(blocks(s)).decode()) for s in found.sources] == [(f"{file}!etc/rank_0.log", LINE)]
+    assert [note.partition(": ")[2] for note in found.notes] == [
+        "1 names led out of their archive; they were read under what is left of the name",
+        "1 binary files were left out",
+        "1 links or devices were left out",
+    ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["logs.tar"]
 
 
@@ -88,7 +92,7 @@ def test_a_folder_gives_its_texts_in_order_and_says_what_it_left_out(tmp_path: P
     (tmp_path / "loop").symlink_to(tmp_path)
     found = opened((tmp_path,))
     assert [s.name for s in found.sources] == [str(tmp_path / "b.log"), str(tmp_path / "rank_1/a.log")]
-    assert found.notes == (f"{tmp_path}: 1 binary files were left out",)
+    assert found.notes == [f"{tmp_path}: 1 links or devices were left out", f"{tmp_path}: 1 binary files were left out"]
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 40, b"\x7fELF\x02\x01\x01" + bytes(64), b"PK\x03\x04damaged", b"\x1f\x8bdamaged"])
@@ -96,7 +100,7 @@ def test_what_is_no_text_is_refused_by_name(tmp_path: Path, data: bytes) -> None
     file = tmp_path / "x.bin"
     file.write_bytes(data)
     with pytest.raises(ToolError, match=r"x\.bin"):
-        opened((file,))
+        texts_of(file)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -107,14 +111,14 @@ def test_a_folder_without_permission_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_one_endless_line_takes_bounded_memory() -> None:
-    source = Source("x", lambda: io.BytesIO(b"e" * (3 * BLOCK)))
+    source = source_of_text("x", "e" * (3 * BLOCK))
     assert max(map(len, blocks(source))) <= 2 * BLOCK
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=4000))
 def test_no_bytes_end_in_a_traceback(data: bytes) -> None:
-    b"".join(blocks(Source("x", lambda: io.BytesIO(data)))).decode()
+    b"".join(blocks(Source("x", (data[:100], data[100:])))).decode()
 
 
 @settings(max_examples=60, deadline=None)
@@ -129,9 +133,9 @@ def test_a_compressed_log_that_breaks_off_is_read_up_to_there_and_told_so(tmp_pa
     file = tmp_path / "run.log.z"
     text = "".join(f"line {i} {hash(str(i))}\n" for i in range(60_000)) + LINE
     file.write_bytes(pack(text.encode())[:-2000])
-    source = opened((file,)).sources[0]
-    assert sum(block.count(b"\n") for block in blocks(source)) > 0
-    assert source.damage
+    found = opened((file,))
+    assert [sum(block.count(b"\n") for block in blocks(source)) > 0 for source in found.sources] == [True]
+    assert found.notes == [f"{file}: read up to where it breaks off (it ends too early)"]
 
 
 def test_a_pipe_is_read_once_and_whole(tmp_path: Path) -> None:

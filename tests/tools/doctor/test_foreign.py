@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import tarfile
@@ -155,7 +154,7 @@ def test_an_unreadable_folder_is_told_so_whoever_runs_it(tmp_path: Path, monkeyp
     def denied(path: object) -> list[str]:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(archive.os, "listdir", denied)
+    monkeypatch.setattr(os, "listdir", denied)
     assert "Permission denied" in refused(tmp_path)
 
 
@@ -206,9 +205,13 @@ def test_an_archive_bomb_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "archive bomb" in refused(tmp_path / "bomb.zip")
 
 
-def test_an_archive_that_breaks_off_is_told_so(tmp_path: Path) -> None:
-    path = write_archive(KINDS["healthy"], tmp_path / "x.tar.gz")
+def test_of_an_archive_that_breaks_off_the_beginning_is_used_and_that_is_told(tmp_path: Path) -> None:
+    machine = foreign(write_archive(Kind("whole", texts(foreign(write_folder(KINDS["healthy"], tmp_path / "m")))), tmp_path / "x.tar.gz"))
+    path = tmp_path / "x.tar.gz"
     path.write_bytes(path.read_bytes()[:1500])
-    refused(path)
-    (tmp_path / "y.gz").write_bytes(gzip.compress(b"x" * 10_000)[:-4])
-    refused(tmp_path / "y.gz")
+    half = foreign(path)
+    assert machine.whole and not half.whole, "of what breaks off nobody knows what is missing"
+    assert half.files and machine.packages and not half.packages
+    assert [note for note in half.notes if note.startswith("x.tar.gz: breaks off") and "it ends too early" in note]
+    path.write_bytes(path.read_bytes()[:20])
+    assert "it ends too early" in refused(path)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from jumar.base import Language
 from jumar.tools.diagnose.diagnose import diagnose
-from jumar.tools.diagnose.sources import Source, opened
+from jumar.tools.diagnose.sources import opened, size_of
 from jumar.tools.language import lang_option
 from jumar.tools.verdict import show
 
@@ -31,7 +32,7 @@ _LONG = 50_000_000  # bytes from which on a bar is shown
 def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Language) -> int:
     """Say which layer is at fault in logs, tracebacks or a pasted mess.
 
-    FILE is a log, a folder of logs (a plog folder, one file a rank), an archive of them (tar, zip, gz), or - for standard input.
+    FILE is a log, a folder of logs (a plog folder, one file a rank), an archive of them (tar, zip, gz, archives in it), or - for standard input.
     Lines are ordered by time over all of them.  Nothing that stands in a log is run or sent.
 
     \b
@@ -43,9 +44,9 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
     """
     if not paths:
         raise click.UsageError("give at least one file or folder, or - for standard input")
-    found = opened(paths)
-    with _progress(found.sources) as progress:
-        verdict = diagnose(found.sources, progress)
+    with _progress(paths) as progress:
+        found = opened(paths, progress)
+        verdict = diagnose(found.sources)
     empty = () if verdict.lines else (f"{', '.join(map(str, paths))}: nothing to read",)
     verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty))
     show(verdict, lang, as_json=as_json, html=html)
@@ -53,11 +54,16 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
 
 
 @contextmanager
-def _progress(sources: tuple[Source, ...]) -> Iterator[Callable[[int], None]]:
+def _progress(paths: tuple[Path, ...]) -> Iterator[Callable[[int], None]]:
     """A bar on stderr while much is read, if that is a terminal."""
-    total = sum(source.nbytes for source in sources)
-    if total < _LONG or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with click.progressbar(length=total, label="reading", file=sys.stderr) as bar:
-        yield bar.update
+    total = size_of(paths) if sys.stderr.isatty() else 0
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def tell(nbytes: int) -> None:
+            nonlocal bar
+            if total >= _LONG:  # the bar comes with the first bytes: a file that is not there shows none
+                bar = bar or stack.enter_context(click.progressbar(length=total, label="reading", file=sys.stderr))
+                bar.update(nbytes)
+
+        yield tell

@@ -6,7 +6,7 @@ In: `Source`s.  Out: `Verdict`.  Before: sources.py, scan.py, derive.py.  After:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from time import gmtime, strftime
@@ -55,10 +55,9 @@ class Diagnosis:
     patterns: Patterns
     likeness: Likeness
 
-    def of(self, sources: Iterable[Source], facts: Iterable[Fact] = (), progress: Callable[[int], None] = lambda _: None) -> Verdict:
+    def of(self, sources: Iterable[Source], facts: Iterable[Fact] = ()) -> Verdict:
         """The verdict on sources.   facts: what else is known."""
-        sources = tuple(sources)
-        scanned = scan(self.patterns, sources, progress)
+        scanned = scan(self.patterns, sources)
         cut = _last_run(scanned.hits.get(ERROR, ()))
         if cut:
             old = {hit.evidence for hit in scanned.hits[ERROR] if _DATED < hit.moment.seconds < cut}
@@ -83,9 +82,9 @@ class Diagnosis:
             confidence=confidence,
             first_error=errors[0].evidence if errors else None,
             first_rank=errors[0].rank if errors else -1,
-            sources=tuple(s.name for s in sources),
+            sources=tuple(scanned.sources),
             lines=scanned.lines,
-            notes=tuple(_notes(scanned, sources, cut)),
+            notes=tuple(_notes(scanned, cut)),
         )
 
     def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
@@ -103,15 +102,12 @@ def _last_run(errors: tuple[Hit, ...]) -> float:
     return next((later for earlier, later in zip(reversed(times[:-1]), reversed(times[1:])) if later - earlier > _GAP), 0.0)
 
 
-def _notes(scanned: Scanned, sources: tuple[Source, ...], cut: float) -> Iterator[str]:
+def _notes(scanned: Scanned, cut: float) -> Iterator[str]:
     """What was not read, or left aside, and why."""
     if scanned.left:
         yield f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at"
     if cut:
         yield f"errors more than {_GAP // 3600} hours before {strftime('%Y-%m-%d %H:%M', gmtime(cut))} belong to earlier runs and were left aside"
-    for source in sources:
-        if source.damage:
-            yield f"{source.name}: read up to where it breaks off ({source.damage[0]})"
 
 
 def _firm(found: Findings) -> bool:
@@ -140,9 +136,9 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     return Diagnosis(rules, Patterns(kept, ERROR, unless, spoken), Likeness(rules))
 
 
-def diagnose(sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Verdict:
+def diagnose(sources: Iterable[Source]) -> Verdict:
     """The verdict on logs."""
-    return ready().of(sources, progress=progress)
+    return ready().of(sources)
 
 
 def diagnose_text(text: str, environment: str = "", rules: Diagnosis | None = None) -> Verdict:

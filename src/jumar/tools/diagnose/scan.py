@@ -6,7 +6,7 @@ In: patterns, sources.  Out: `Scanned`: hits by pattern with place, time and ran
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,10 +28,11 @@ _TEXT = 2000  # characters of a line that are kept
 
 @dataclass
 class Scanned:
-    """hits: by pattern; short: all lines of the sources that have few; lines, nbytes: of all sources; left: lines not looked at."""
+    """hits: by pattern; short: all lines of the sources that have few; sources: their names; lines, nbytes: of all sources; left: lines not looked at."""
 
     hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
     short: list[Evidence] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     lines: int = 0
     nbytes: int = 0
     left: int = 0
@@ -87,11 +88,12 @@ class Patterns:
         return found
 
 
-def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int], None] = lambda _: None) -> Scanned:
-    """Every line that one of the patterns finds.   progress: told of the bytes that each block took."""
+def scan(patterns: Patterns, sources: Iterable[Source]) -> Scanned:
+    """Every line that one of the patterns finds; each source is read to its end before the next one is asked for."""
     total = Scanned()
     found: dict[int, list[Hit]] = {}
     for index, source in enumerate(sources):
+        total.sources.append(source.name)
         shapes = Shapes(patterns.alarm)
         kept: dict[int, int] = {}
         lines_before, nbytes, last, broken = 0, 0, 0.0, False
@@ -110,7 +112,6 @@ def scan(patterns: Patterns, sources: Iterable[Source], progress: Callable[[int]
             lines_before += data.count(b"\n")  # a line that is longer than a block goes on in the next one
             broken = not data.endswith(b"\n")
             nbytes += len(data)
-            progress(len(data))
         total.lines += lines_before + broken
         total.nbytes += nbytes
         total.left += shapes.left

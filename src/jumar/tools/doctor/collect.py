@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jumar.base import Said, ToolError, reason
-from jumar.tools.diagnose.sources import text_of
 from jumar.tools.doctor.foreign import MANIFEST, MARKER, PARTIAL
 from jumar.tools.doctor.layout import texts
 from jumar.tools.doctor.machine import Machine, Text
 from jumar.tools.doctor.neutralise import Progress, neutralised
+from jumar.tools.files.text import text_of
 
 ANOTHER_NAME = Said("another name, or --force to replace it", "换一个名字，或用 --force 覆盖")
 FORMAT = 1

@@ -23,7 +23,7 @@ MARKER = "jumar-collected.txt"  # its presence says that everything was copied t
 PARTIAL = "partial = yes"  # in it: only some of that was there
 MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
-    r"(?:^|/)((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
+    r"(?:^|[/!])((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
 )
 _TREE = r"(?:usr/local/Ascend|opt/Ascend|home/[^/]+/Ascend|root/Ascend)/"
 _PARTS = ["opp_kernel", "compiler", "runtime", "opp", "toolkit", "hccl", "fwkplugin", "aoe", "ncs"]
@@ -52,8 +52,8 @@ def foreign(path: Path) -> Machine:
     """The machine that the files below `path` tell of."""
     shelf = read(path)
     pieces = _Pieces()
-    marker = next((name for name, _ in shelf.texts if name.rsplit("/", 1)[-1] == MARKER), "")
-    whole = bool(marker) and PARTIAL not in dict(shelf.texts)[marker]
+    marker = next((name for name, _ in shelf.texts if _last(name) == MARKER), "")
+    whole = bool(marker) and not shelf.cut and PARTIAL not in dict(shelf.texts)[marker]
     beside = marker.removesuffix(MARKER)
     _from_names(shelf, pieces)
     for name, text in shelf.texts:
@@ -88,6 +88,11 @@ def foreign(path: Path) -> Machine:
     return machine
 
 
+def _last(name: str) -> str:
+    """A file's own name: without its folders and the archives that it lies in."""
+    return re.split(r"[/!]", name)[-1]
+
+
 def _expanded(environment: dict[str, Seen]) -> dict[str, Seen]:
     """Variables whose values name others (`${ASCEND_TOOLKIT_HOME}/opp`, of a set_env.sh) with those filled in."""
 
@@ -102,18 +107,18 @@ def _expanded(environment: dict[str, Seen]) -> dict[str, Seen]:
 
 def _from_names(shelf: Shelf, pieces: _Pieces) -> None:
     """What names alone tell: device files, and folders of kernels in a copied tree."""
-    marker = next((name for name in shelf.names if name.rsplit("/", 1)[-1] in (".dockerenv", ".containerenv")), "")
+    marker = next((name for name in shelf.names if _last(name) in (".dockerenv", ".containerenv")), "")
     if marker:
         pieces.identity = replace(pieces.identity, container=Seen("docker", Evidence(marker, 0, "it is there")))
     nodes = {name: (mode, owner, group) for name, mode, owner, group in shelf.nodes}
     for name in shelf.names:
-        node = re.search(r"(?:^|/)dev/((?:davinci|devmm_svm|hisi_hdc|asdrv_svm)[^/]*)$", name)
+        node = re.search(r"(?:^|[/!])dev/((?:davinci|devmm_svm|hisi_hdc|asdrv_svm)[^/]*)$", name)
         if node:
             mode, owner, group = nodes.get(name, ("", "", ""))
             pieces.list(
                 {"/dev": Listing(name, (Entry(node[1], mode, owner, group, evidence=Evidence(name, 0, f"{mode} {node[1]}".strip())),), ())}
             )
-        kernels = re.search(rf"(?:^|/)({_TREE}.*?{_KERNEL_FOLDER})/(ascend\d\w*)/", name)
+        kernels = re.search(rf"(?:^|[/!])({_TREE}.*?{_KERNEL_FOLDER})/(ascend\d\w*)/", name)
         if kernels:
             pieces.list({f"/{kernels[1]}": Listing(name, (Entry(kernels[2], evidence=Evidence(name, 0, kernels[2])),))})
 
@@ -231,7 +236,7 @@ _LIKELY = {
 def _of_cann(kind: str, text: Text, pieces: _Pieces) -> None:
     """Files of a CANN release whose folder is not in the name: the release that they state names it."""
     keys = text.keys()
-    stem = text.source.rsplit("/", 1)[-1].lower()
+    stem = _last(text.source).lower()
     if kind == "toolkit":
         home = (
             keys["path"].value

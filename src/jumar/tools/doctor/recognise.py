@@ -126,6 +126,7 @@ def kind_of(name: str, text: str, command: str = "") -> str:
         kind = _COMMANDS.get(" ".join(words[:2])) or _COMMANDS.get(" ".join(words[:3])) or _COMMANDS.get(words[0].rsplit("/", 1)[-1])
         if kind:
             return kind
+    name = re.sub(r"\.(?:gz|bz2|xz|zst)$", "", name)
     head = "\n".join(line[:500] for line in text[:200_000].split("\n"))
     if _is_log(name, head):
         return "log"
