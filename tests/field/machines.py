@@ -189,6 +189,34 @@ READ_ONLY = "$ mount\noverlay on / type overlay (ro,relatime,lowerdir=/var/lib/x
 BARE = "HOME=/root\nPATH=/usr/local/bin:/usr/bin\nLD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64\n"
 ALARM = sample("09_310B1_23.0.5_all_Alarm.txt", ("23.0.5", "25.0.rc1.1"))
 BUSY = sample("04_910B3_busy_hbm_91_percent.txt", ("26.0.rc1", "25.0.rc1.1"))
+NO_PROCESS = "".join(  # the table of processes below it
+    f"{row}\n"
+    for row in (
+        "+---------------------------+---------------+----------------------------------------------------+",
+        "| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |",
+        "+===========================+===============+====================================================+",
+        *(f"| No running processes found in NPU {npu}                                                            |" for npu in (3, 4)),
+    )
+)
+HOT = sample(
+    "01_910B1_24.1.rc3_idle.txt", ("24.1.rc3", "25.0.rc1.1"), ("| OK            | 97.8        48", "| Warning       | 97.8        97")
+)
+COMMON = sample(
+    "31_t_common_910B4.txt",
+    ("info -t common -i 0", "info -t common -i 1"),
+    ("NPU ID                         : 0", "NPU ID                         : 1"),
+)
+SLOW = COMMON.replace("curFreq(MHZ)            : 1800", "curFreq(MHZ)            : 800")
+ECC = sample("27_t_ecc_910.txt", ("HBM Double Bit Error Count               : 0", "HBM Double Bit Error Count               : 2"))
+LSPCI = "".join(
+    f"{bus}:00.0 Processing accelerators: Huawei Technologies Co., Ltd. Device d802 (rev 20)\n" for bus in ("01", "02", "41", "42")
+)
+STUB = f"/{TOOLKIT}/8.1.RC1/runtime/lib64/stub"
+OTHER_KERNEL = (
+    "[   11.2] drv_seclib_host: version magic '5.10.0-182.0.0.95.oe2203sp3.aarch64 SMP mod_unload aarch64'"
+    " should be '5.10.0-216.0.0.115.oe2203sp4.aarch64 SMP mod_unload aarch64'\n"
+)
+UNSIGNED = "[   11.2] Loading of module with unavailable key is rejected\n"
 NO_CARD = {"npu-smi.txt": sample("11_container_minus_8005.txt"), "proc/1/cgroup": INSIDE, "lsmod.txt": ""}
 NO_OVERRIDE = {
     "ls_dev.txt": dev(mode="crw-rw----"),
@@ -244,7 +272,36 @@ MACHINES = (
     _kind("tls-mixed", "hccl-tls-mixed", "hccl", {"hccn.txt": TLS}),
     _kind("rank-table", "rank-table-bad", "hccl", {"hccl.json": sample("bad_duplicate_device_ip.json")}),
     _kind("no-permission", "device-nodes-permission", "driver_firmware", {"ls_dev.txt": dev(mode="crw-rw----"), "id.txt": WORKER}),
-    _kind("card-held", "card-memory-held-unseen", "memory", {"npu-smi.txt": BUSY}),
+    _kind("card-held", "card-memory-held-unseen", "memory", {"npu-smi.txt": BUSY + NO_PROCESS}),
+    _kind("overheated", "card-slowed", "driver_firmware", {"npu-smi.txt": HOT, "common1.txt": SLOW}),
+    _kind("hot", "card-hot", "driver_firmware", {"npu-smi.txt": HOT}),
+    _kind(
+        "bit-errors",
+        "card-bit-errors",
+        "driver_firmware",
+        {"npu-smi.txt": HOT.replace("Warning", "Alarm  ").replace("        97 ", "        48 "), "ecc.txt": ECC},
+    ),
+    _kind("card-gone", "card-gone", "driver_firmware", {"ls_dev.txt": dev("davinci0", "davinci1", "davinci3", *NODES[2:])}),
+    _kind("card-not-up", "card-not-up", "driver_firmware", {"lspci.txt": LSPCI}),
+    _kind("card-off-the-bus", "card-link-lost", "driver_firmware", {"lspci.txt": LSPCI.replace("d802 (rev 20)", "d802 (rev ff)", 1)}),
+    _kind(
+        "stubs",
+        "stub-libraries-first",
+        "cann_env",
+        {"env.txt": environment(LD_LIBRARY_PATH=f"{STUB}:/usr/local/Ascend/driver/lib64/driver")},
+    ),
+    _kind(
+        "other-kernel",
+        "driver-for-other-kernel",
+        "driver_firmware",
+        {"lsmod.txt": NO_MODULES, "ls_dev.txt": dev("shm"), "npu-smi.txt": "", "dmesg.txt": OTHER_KERNEL},
+    ),
+    _kind(
+        "secure-boot",
+        "driver-module-refused",
+        "driver_firmware",
+        {"lsmod.txt": NO_MODULES, "ls_dev.txt": dev("shm"), "npu-smi.txt": "", "dmesg.txt": UNSIGNED},
+    ),
     _kind("disk", "disk-full", "cann_env", {"df.txt": DISK}),
     _kind("device-cgroup", "device-cgroup-refuses", "container", {"run.sh": RUN_BOUND, "proc/1/cgroup": INSIDE, "lsmod.txt": ""}),
     _kind("capabilities-dropped", "root-without-override", "container", NO_OVERRIDE),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.field.machines import (
+    BUSY,
+    COMMON,
     INSIDE,
     KERNELS,
+    LSPCI,
+    NODES,
     NOT_MAPPED,
+    SLOW,
+    STUB,
     TOOLKIT,
     Kind,
     cann,
@@ -67,6 +74,21 @@ ADDRESSES = (
     "5: br-8c1f: <BROADCAST,UP> mtu 1500 state UP\n    inet 172.18.0.1/16 scope global br-8c1f\n"
 )
 BORROWED = "$ ss -tn\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\nESTAB 0 0 10.1.1.8:60003 10.1.1.9:443\n"
+HCCN4 = "".join(f"address_{i}=192.168.1.{10 + i}\nnetmask_{i}=255.255.255.0\n" for i in range(4))
+TABLE4 = json.dumps(
+    {
+        "status": "completed",
+        "version": "1.0",
+        "server_count": "1",
+        "server_list": [
+            {
+                "server_id": "10.1.1.8",
+                "device": [{"device_id": str(i), "device_ip": f"192.168.1.{10 + i}", "rank_id": str(i)} for i in range(4)],
+            }
+        ],
+    },
+    indent=1,
+)
 WELL: Mapping[str, Mapping[str, str]] = {
     "latest in every path": {"env.txt": environment("latest", ASCEND_OPP_PATH=f"{LATEST}/opp", LD_LIBRARY_PATH=LD, ATB_HOME_PATH=NNAL)},
     "910B4, ids from 4": {
@@ -167,6 +189,50 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "ss.txt": BORROWED,
         "proc/sys/net/ipv4/ip_local_reserved_ports": "60000-60031\n",
     },
+    "a card at work": {
+        "kernels_8.1.RC1.txt": kernels("ascend910"),
+        "npu-smi.txt": sample("07_910_first_generation_busy_hugepages_23.0.txt", ("23.0.rc3", "25.0.rc1.1"), ("23.0.rc2.3", "25.0.rc1.1")),
+    },
+    "a full card, its processes not copied": {"npu-smi.txt": BUSY},
+    "bit errors of the past": {
+        "ecc.txt": sample(
+            "27_t_ecc_910.txt",
+            ("HBM Double Bit Aggregate Total Err Cnt   : 0", "HBM Double Bit Aggregate Total Err Cnt   : 3"),
+            ("HBM Double Bit Isolated Pages Count      : 0", "HBM Double Bit Isolated Pages Count      : 3"),
+            ("HBM Single Bit Aggregate Total Err Cnt   : 0", "HBM Single Bit Aggregate Total Err Cnt   : 40"),
+        )
+    },
+    "no huge pages on the host": {"hugepages": "HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n"},
+    "a lowered clock without load": {
+        "common.txt": SLOW.replace("Aicore Usage Rate(%)           : 6", "Aicore Usage Rate(%)           : 0")
+    },
+    "full clock under load": {"common.txt": COMMON},
+    "stubs behind the driver": {"env.txt": environment(LD_LIBRARY_PATH=f"/usr/local/Ascend/driver/lib64/driver:/{TOOLKIT}/8.1.RC1/devlib")},
+    "stubs where programs are built": {
+        "env.txt": environment(LD_LIBRARY_PATH=f"/{TOOLKIT}/8.1.RC1/devlib"),
+        **dict.fromkeys(
+            ("npu-smi.txt", "ls_dev.txt", "lsmod.txt", "usr/local/Ascend/driver/version.info", "usr/local/Ascend/firmware/version.info"), ""
+        ),
+    },
+    "every card of lspci has a node": {"lspci.txt": LSPCI, "ls_dev.txt": dev(*(f"davinci{i}" for i in range(4)), *NODES[2:])},
+    "two chips behind one function": {"lspci.txt": LSPCI.split("\n")[0] + "\n"},
+    "cards of a container begin anywhere": {
+        "ls_dev.txt": dev("davinci0", "davinci3", *NODES[2:]),
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+    },
+    "a driver that both files allow": {
+        **dict.fromkeys(cann(), ""),
+        **cann("8.3.RC2", "8.3.0.2.210", "C23"),
+        **driver_of("25.2.1", "C21", "C19,C20,C21,C22", "7.7.0.9.220", "7.0.0,7.8.99", "[25.0,25.0.],[25.2,25.2.]"),
+        "npu-smi.txt": smi("25.2.1"),
+        "env.txt": environment("8.3.RC2"),
+        "pip_list.txt": pip(torch="2.7.1", torch_npu="2.7.1"),
+    },
+    "rank table of this host": {
+        "etc/hccn.conf": HCCN4,
+        "hccl.json": TABLE4,
+    },
     "nothing but npu-smi": {name: "" for name in host() if name != "npu-smi.txt"},
     "nothing but a pip list": {name: "" for name in host() if name != "pip_list.txt"},
     "nothing but an environment": {name: "" for name in host() if name != "env.txt"},
@@ -208,9 +274,6 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
         "health.txt": "$ npu-smi info -t health -i 2 -c 0\n  Health Status   : Alarm\n  Error Code  : 80818C00\n  Error Information : x\n"
     },
     "card-bit-errors": {"ecc.txt": "$ npu-smi info -i 1 -t ecc\n  NPU ID : 1\n  HBM Double Bit Error Count : 3\n  Chip ID : 0\n"},
-    "card-memory-held": {
-        "npu-smi.txt": sample("07_910_first_generation_busy_hugepages_23.0.txt", ("23.0.rc3", "25.0.rc1.1"), ("23.0.rc2.3", "25.0.rc1.1"))
-    },
     "container-devices-wrong": {"run.sh": RUN.replace("--name w", "-e ASCEND_VISIBLE_DEVICES=3")},
     "container-driver-not-mounted": {"run.sh": RUN.replace("-v /usr/local/Ascend/driver:/usr/local/Ascend/driver", "")},
     "visible-device-absent": {"env.txt": environment(ASCEND_RT_VISIBLE_DEVICES="0,1,2,3")},
@@ -236,6 +299,13 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
             "bad_duplicate_device_ip.json", (SECOND, '"device_ip": "10.9.9.2",\n          "rank_id": "1"'), ("192.168.1.8", "10.9.9.1")
         ),
     },
+    "rank-table-address-differs": {"etc/hccn.conf": HCCN4, "hccl.json": TABLE4.replace("192.168.1.12", "192.168.1.93")},
+    "driver-module-refused": {
+        "dmesg.txt": "[ 9.1] drv_pcie_host: disagrees about version of symbol module_layout\n",
+        "ls_dev.txt": dev("shm"),
+        "lsmod.txt": "",
+    },
+    "stub-libraries-first": {"ldd.txt": f"$ ldd a.so | grep hal\n\tlibascend_hal.so => {STUB}/libascend_hal.so (0x0000ffff9a1f0000)\n"},
     "card-port-down": {"hccn.txt": "$ hccn_tool -i 3 -link -g\nlink status: DOWN\n"},
     "card-network-unhealthy": {"hccn.txt": "$ hccn_tool -i 3 -net_health -g\nnet health status: Socket fail\n"},
     "card-optics-bad": {"hccn.txt": "$ hccn_tool -i 0 -optical -g\noptical info:\npresent              : not present\n"},
@@ -406,7 +476,7 @@ def test_cards_that_a_whole_table_lacks_are_found_for_any_environment(tmp_path: 
     assert "machine-visible-device-absent" in [f.rule.name for f in examine(foreign(tmp_path)).verdict.findings]
 
 
-def test_a_held_card_has_not_followed_from_a_torch_that_does_not_fit(tmp_path: Path) -> None:
+def test_a_card_at_work_is_a_note_beside_a_torch_that_does_not_fit(tmp_path: Path) -> None:
     held = (
         smi()
         .replace("3373 / 65536", "63373/ 65536")
@@ -417,8 +487,9 @@ def test_a_held_card_has_not_followed_from_a_torch_that_does_not_fit(tmp_path: P
     )
     files = host(**{"npu-smi.txt": held, "pip_list.txt": pip(torch="2.1.0", torch_npu="2.5.1")})
     verdict = examine(foreign(write_folder(Kind("held", files), tmp_path))).verdict
-    assert "machine-card-memory-held" in [f.rule.name for f in verdict.findings]
-    assert "machine-card-memory-held" not in [f.rule.name for f in verdict.followed]
+    assert [f.rule.name for f in verdict.findings] == ["machine-torch-npu-for-other-torch"]
+    assert "63373 of 65536 MB" in verdict.notes[0]
+    assert "python (pid 4711)" in verdict.notes[0]
 
 
 def test_of_docker_inspect_the_line_of_the_devices_is_shown_and_nodes_are_named(tmp_path: Path) -> None:
@@ -444,3 +515,30 @@ def test_of_docker_inspect_the_line_of_the_devices_is_shown_and_nodes_are_named(
     assert "/dev/davinci0" in first.evidence[0].text
     assert "without /dev/davinci_manager, /dev/devmm_svm, /dev/hisi_hdc" in first.what("en")
     assert "Nothing in these files" not in verdict.machine
+
+
+def test_a_health_answer_belongs_to_the_card_that_was_asked_for(tmp_path: Path) -> None:
+    alarm = smi().replace("| OK            | 97.8", "| Alarm         | 97.8")
+    (tmp_path / "all.log").write_text(
+        f"[root@n1 ~]# npu-smi info\n{alarm}\n"
+        "[root@n1 ~]# npu-smi info -t health -i 0\n\tHealth Status    : OK\n\tError Code       : NA\n\tError Information: NA\n"
+        "[root@n1 ~]# npu-smi info -t health -i 1\n\tHealth Status    : Alarm\n\tError Code       : 80E01801\n\tError Information: node type=HBM\n"
+    )
+    verdict = examine(foreign(tmp_path)).verdict
+    assert "Card 1 (910B1) is not healthy: Alarm, event codes 80E01801; node type=HBM" in verdict.findings[0].what("en")
+    assert verdict.findings[0].evidence[0].text.split()[1:3] == ["1", "910B1"]
+    assert "80E01801" in verdict.findings[0].evidence[1].text
+
+
+def test_a_card_that_lost_its_heartbeat_explains_the_missing_node(tmp_path: Path) -> None:
+    files = host(**{"ls_dev.txt": dev("davinci0", "davinci2", *NODES[2:]), **FAULTS["card-heartbeat-lost"]})
+    verdict = examine(foreign(write_folder(Kind("lost", files), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-card-heartbeat-lost"
+    assert "machine-card-gone" in [f.rule.name for f in verdict.followed]
+
+
+def test_several_faults_of_a_rank_table_are_told_together(tmp_path: Path) -> None:
+    wrong = TABLE4.replace('"server_count": "1"', '"server_count": "2"').replace("192.168.1.12", "192.168.1.13")
+    verdict = examine(foreign(write_folder(Kind("table", {"hccl.json": wrong, "npu-smi.txt": smi()}), tmp_path))).verdict
+    assert "server_count" in verdict.findings[0].what("en")
+    assert "192.168.1.13" in verdict.findings[0].what("en")

@@ -19,6 +19,7 @@ from jumar.tools.knowledge import Evidence, Fact, Moment
 from jumar.tools.verdict import Component, Level, Verdict
 
 NOTES = 4  # that are shown
+REMARKS = ("card-memory-held", "card-bit-errors-past")  # facts of a machine that is well: a card at work, errors that were mended
 _FAULTS = {  # component -> rules that speak of it
     "NPU": "card-* device-* npu-smi-* container-nodes-* visible-device-* first-generation-*",
     "driver": "driver-* container-driver-* npu-smi-driver-broken",
@@ -58,13 +59,14 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
     three = levels(seen, run)
     of_levels = (one for level in three for one in level.facts)
     found = (*facts(machine), *(replace(one, moment=Moment(0.0, 0, 1_000_000 + i)) for i, one in enumerate(of_levels)))
-    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], found)
+    wrong = tuple(one for one in found if one.name not in REMARKS)
+    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], wrong)
     verdict = _apart(verdict)
     bad = [f.rule.name.removeprefix("machine-") for f in (*verdict.findings, *verdict.followed)]
     verdict = replace(
         verdict,
         sources=tuple(dict.fromkeys((*_read(machine), *verdict.sources))),
-        notes=(*verdict.notes, *_few(machine.notes)),
+        notes=(*verdict.notes, *_remarks(found, lang), *_few(machine.notes)),
         machine=_title(seen, lang),
         components=tuple(_components(seen, bad)),
         levels=tuple(Level(t.name, t.state, {"en": t.en, "zh": t.zh}) for t in three) if seen.ascend else (),
@@ -84,6 +86,13 @@ def _apart(verdict: Verdict) -> Verdict:
         findings=(*verdict.findings, *(replace(f, follows="") for f in own)),
         followed=tuple(f for f in verdict.followed if f not in own),
     )
+
+
+def _remarks(found: tuple[Fact, ...], lang: str) -> Iterator[str]:
+    """What is no fault but good to know, in the words of its rule."""
+    told = tuple(one for one in found if one.name in REMARKS)
+    for finding in ready().of([], told).findings if told else ():
+        yield finding.what(lang)
 
 
 def _read(machine: Machine) -> Iterator[str]:
@@ -126,10 +135,11 @@ def _components(v: View, bad: list[str]) -> Iterator[Component]:
         if value:
             yield one(name, value.value, value.evidence)
 
-    chips = [npu for smi in v.smi for npu in smi.read.npus]
+    chips = {(npu.npu, npu.chip, npu.bus_id): (smi, npu) for smi in reversed(v.smi) for npu in smi.read.npus}  # a table may be there twice
     if chips:
-        states = ", ".join(dict.fromkeys(npu.health for npu in chips if npu.health))
-        yield one("NPU", f"{len(chips)} x {chips[0].name} ({states})", v.smi[0].place(chips[0].line))
+        states = ", ".join(sorted({npu.health for _, npu in chips.values() if npu.health}, key=lambda health: (health != "OK", health)))
+        smi, first = next((s, npu) for s in v.smi for npu in s.read.npus)
+        yield one("NPU", f"{len(chips)} x {first.name} ({states})", smi.place(first.line))
     elif v.devices:
         yield one("NPU", f"{len(v.devices)} device nodes", known=False)
     elif v.ascend:

@@ -14,7 +14,7 @@ from jumar.device.ascend import inside_container
 from jumar.tools.doctor import readings
 from jumar.tools.doctor.archive import Shelf, read
 from jumar.tools.doctor.machine import UNKNOWN, Entry, Identity, Listing, Machine, Output, Seen, Text
-from jumar.tools.doctor.recognise import WHAT_TO_COPY, kind_of
+from jumar.tools.doctor.recognise import WHAT_TO_COPY, kind_of, known_command
 from jumar.tools.doctor.transcript import Section, sections, tables
 from jumar.tools.knowledge import Evidence
 
@@ -188,7 +188,8 @@ def _section(name: str, section: Section, pieces: _Pieces) -> None:
         if value:
             pieces.environment[asked[1]] = Seen(value, text.at(0))
         return
-    _take(kind_of(name, section.text, section.command), text, section, pieces)
+    if section.text.strip() or known_command(section.command):
+        _take(kind_of(name, section.text, section.command), text, section, pieces)
 
 
 def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
@@ -217,6 +218,9 @@ def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
         case "other":
             pieces.notes.append(f"{text.source}: not known, left out")
         case _:
+            if command and not known_command(command):  # a loop, or a script of one's own: what it printed tells what it asked
+                text = Text(text.source, f"{command}\n{text.text}", text.first_line - 1)
+                command = _LIKELY.get(kind, kind)
             pieces.outputs.append(Output(command or _LIKELY.get(kind, kind), text, section.code))
             pieces.identity = _identity(kind, text, command, pieces.identity)
 

@@ -28,9 +28,10 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("docker-run", r"^\s*(?:sudo\s+)?(?:docker|nerdctl|podman)\s+run\b"),
     ("hccn", r"^(?:net health status|link status)\s*:|tls switch\[|^\[device \d+\]\s*link (?:up count|change)"),
     ("file:/etc/hccn.conf", r"^(?:address|netmask|netdetect|gateway|mtu)_\d+\s*="),
+    ("lspci", r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] .*(?:Huawei|19e5:)"),
     ("lsmod", r"^Module\s+Size\s+Used by"),
     ("file:/proc/modules", r"^\w+ \d+ \d+ \S+ (?:Live|Loading) 0x"),
-    ("file:/proc/meminfo", r"^MemTotal:\s+\d+ kB"),
+    ("file:/proc/meminfo", r"^MemTotal:\s+\d+ kB|^HugePages_Total:\s+\d+"),
     ("file:/etc/os-release", r"^(?:PRETTY_NAME|VERSION_ID)="),
     ("file:/proc/self/status", r"^CapEff:\s+[0-9a-f]{8,16}$"),
     ("file:/proc/self/mountinfo", r"^\d+ \d+ \d+:\d+ /\S* /\S* r[ow],"),
@@ -44,7 +45,7 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("ulimit", r"^open files\s+.*\(-n\)|^max locked memory\s"),
     ("pip", r"^Package\s+Version|^# packages in environment|^# Name\s+Version|^torch==|^numpy==|^torch[_-]npu==|^mindspore(?:-\w+)?=="),
     ("glibcxx", r"^GLIBCXX_3\.4(?:\.\d+)?$"),
-    ("ldd", r"^ldd \(.*\) \d+\.\d+"),
+    ("ldd", r"^ldd \(.*\) \d+\.\d+|^\s*lib\S+\.so\S* => (?:/\S+ \(0x|not found)"),
     ("uname", r"^Linux \S+ \d+\.\d+\S*"),
     ("dmesg", r"^\[\s*\d+\.\d+\] |^\[\w{3} \w{3}\s+\d+ [\d:]+ \d{4}\] "),
     ("id", r"^uid=\d+\(\S+\) gid="),
@@ -121,11 +122,9 @@ def kind_of(name: str, text: str, command: str = "") -> str:
     >>> kind_of("x.txt", "ascendhal_version=7.35.23")
     'file:/usr/local/Ascend/driver/version.info'
     """
-    if command:
-        words = command.split()
-        kind = _COMMANDS.get(" ".join(words[:2])) or _COMMANDS.get(" ".join(words[:3])) or _COMMANDS.get(words[0].rsplit("/", 1)[-1])
-        if kind:
-            return kind
+    kind = known_command(command)
+    if kind:
+        return kind
     name = re.sub(r"\.(?:gz|bz2|xz|zst)$", "", name)
     head = "\n".join(line[:500] for line in text[:200_000].split("\n"))
     if _is_log(name, head):
@@ -140,6 +139,16 @@ def kind_of(name: str, text: str, command: str = "") -> str:
     if re.search(r"pip|packages|requirements|conda", name.lower()) and re.search(r"^[\w.-]+(?:==|\s+)\d", head, re.MULTILINE):
         return "pip"
     return "other" if name.lower().endswith(NO_LOG) else "log"
+
+
+def known_command(command: str) -> str:
+    """The kind of what that command prints, empty where the content must tell.
+
+    >>> known_command("python3 -m pip list"), known_command("for i in 0 1; do hccn_tool -i $i -link -g; done")
+    ('pip', '')
+    """
+    words = command.split() or [""]
+    return _COMMANDS.get(" ".join(words[:2])) or _COMMANDS.get(" ".join(words[:3])) or _COMMANDS.get(words[0].rsplit("/", 1)[-1], "")
 
 
 def _is_environment(text: str) -> bool:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 _USER = r"[\w.-]{1,64}@[\w.-]{1,64}"
 _PROMPT = re.compile(
     r"^\s{0,8}(?:\([\w.+-]{1,64}\)\s{0,4})?"  # (conda environment)
-    rf"(?:(?P<sure>\$|{_USER}(?::|\s)?[^\s$#>]{{0,200}}\s?[$#]|\[{_USER} [^\]\n]{{1,200}}\]\s?[$#])|(?P<perhaps>[#>%]|\+))\s{{0,8}}"
+    rf"(?:(?P<sure>\$|(?P<user>{_USER}(?::|\s)?[^\s$#>]{{0,200}}\s?[$#]|\[{_USER} [^\]\n]{{1,200}}\]\s?[$#]))|(?P<perhaps>[#>%]|\+))\s{{0,8}}"
     r"(?P<command>(?:sudo\s+)?(?P<word>[\w./-]+)(?:\s.*|$))"
 )
 _WORDS = """needs-glibcxx access npu-smi hccn_tool ls ll cat env printenv export set pip pip3 python python3 conda lsmod dmesg uname docker nerdctl crictl
-kubectl ldd df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount rpm dpkg lscpu hostname date sysctl getconf gcc"""
+kubectl ldd df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount
+grep egrep zgrep rpm dpkg lscpu hostname date sysctl getconf gcc"""
 LONGEST = 2000  # a longer line is no prompt
 LARGEST = 4 << 20  # characters: a longer text is a log, nobody pastes that much
 KNOWN = frozenset(_WORDS.split())
@@ -72,8 +73,8 @@ def _command(line: str) -> str:
     first, *rest = command.split(maxsplit=1) or [""]
     word = first.rsplit("/", 1)[-1]
     command = " ".join([word, *rest])
-    if word not in KNOWN:
-        return ""
+    if word not in KNOWN:  # after user@host it is a command all the same: what stands above ended there
+        return command if prompt["user"] and re.match(r"[a-z./_]", word) else ""
     if prompt["perhaps"] and not re.match(r"(npu-smi|hccn_tool|ls|cat|pip3?|uname|docker|lsmod|dmesg|env)\b", command):
         return ""
     return command

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jumar.device.ascend import NpuSmi, VersionFile, parse_npu_smi, parse_version_file
+from jumar.device.ascend import NpuSmi, Properties, VersionFile, parse_npu_smi, parse_version_file
 from jumar.tools.doctor.machine import Listing, Machine, Seen, Text
 from jumar.tools.knowledge import Evidence, Fact
 
@@ -30,11 +30,19 @@ class Smi:
 
     text: Text
     read: NpuSmi
+    above: int = 0  # lines that were read before the text's first one: its command
 
     def place(self, line: int) -> Evidence:
+        lines, at = self.text.text.split("\n"), line - self.above
+        shown = lines[at - 1].strip()[:300] if 0 < at <= len(lines) else ""
+        return Evidence(self.text.source, self.text.first_line + at - 1 if at > 0 else 0, shown)
+
+    def line_of(self, one: Properties, pattern: str) -> Evidence:
+        """The line of a `-t` output that the pattern finds, from the output's first line on; else that first line."""
         lines = self.text.text.split("\n")
-        shown = lines[line - 1].strip()[:300] if 0 < line <= len(lines) else ""
-        return Evidence(self.text.source, self.text.first_line + line - 1 if line else 0, shown)
+        first = max(one.line - self.above, 1)
+        at = next((n for n in range(first, len(lines) + 1) if re.search(pattern, lines[n - 1], re.IGNORECASE)), first)
+        return self.place(at + self.above)
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,8 @@ class View:
 
 def view(machine: Machine) -> View:
     """The machine with its usual questions answered."""
-    smi = tuple(Smi(o.text, parse_npu_smi(o.text.text)) for o in machine.output("npu-smi") if o.text.text.strip())
+    # the command tells which card a `-t` output is of
+    smi = tuple(Smi(o.text, parse_npu_smi(f"$ {o.command}\n{o.text.text}"), 1) for o in machine.output("npu-smi") if o.text.text.strip())
     driver, firmware = _file_of(machine, "driver", DRIVER), _file_of(machine, "firmware", FIRMWARE)
     read = parse_version_file(DRIVER, driver.text) if driver else None
     return View(machine, smi, driver.keys() if driver else {}, firmware.keys() if firmware else {}, _releases(machine), read)

@@ -6,13 +6,14 @@ In: a `View`.  Out: `Fact`s in the order of the stack, driver first, so that the
 from collections.abc import Callable
 from dataclasses import replace
 
-from jumar.tools.doctor.checks import abi, cann, chip, container, driver, framework, hccl, host, network, rights
+from jumar.tools.doctor.checks import abi, cann, card, chip, container, driver, framework, hccl, host, network, rights
 from jumar.tools.doctor.machine import Machine
 from jumar.tools.doctor.view import View, view
 from jumar.tools.knowledge import Fact, Moment
 
 CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     *driver.CHECKS,
+    *card.CHECKS,
     *container.CHECKS,
     *rights.CHECKS,
     *chip.CHECKS,

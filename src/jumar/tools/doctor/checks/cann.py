@@ -136,7 +136,7 @@ def driver_pair(v: View) -> list[Fact]:
             own = next(f for f in release.files if f.kind == "toolkit" and f.branch)
             name = "driver-too-old-for-cann" if _older(v, release, v.driver_file.branch, own.branch) else "driver-cann-mismatch"
             places = [v.driver.get("compatible_version"), release.toolkit.get("innerversion")]
-            return [fact(name, places, **values, branch=own.branch, driver_branch=v.driver_file.branch)]
+            return [fact(name, places, **values, branches=f"; branches: driver {v.driver_file.branch}, CANN {own.branch}")]
         lacking = next((p for p in pairs if p.b == "ascendhal" and p.verdict == "outside"), None)
         if lacking:
             need = release.parts.get(lacking.a, {}).get("required_driver_ascendhal_version")
@@ -160,7 +160,8 @@ def _by_table(release: Release, driver: Seen, declared: bool) -> list[Fact]:
         wanted = ", ".join(pair.wanted[:4])
         values = {"driver": driver.value, "cann": release.version, "wanted": wanted}
         places = [driver.evidence, release.evidence]
-        if pair.verdict == "outside" and (older or not declared):
+        near = declared and bool(named) and runs.major == min(named).major  # both files allow it, and it is of the same generation
+        if pair.verdict == "outside" and not near and (older or not declared):
             return [fact("driver-too-old-for-cann" if older else "driver-cann-mismatch", places, **values)]
         if pair.verdict == "inside" and older and runs.major < min(named).major:
             return [fact("driver-older-than-tested", places, **values)]
@@ -204,6 +205,27 @@ def _release_part(version: str) -> str:
     return found[0].upper() if found else version
 
 
+_STUB = re.compile(r"/(?:stub|devlib)(?:/|$)")
+_OF_DRIVER = re.compile(r"/driver/lib64(?:/|$)")
+
+
+def stubs_first(v: View) -> list[Fact]:
+    """A folder of libraries for linking only, before the driver's own: they have every symbol and do nothing."""
+    for output in v.machine.output("ldd"):
+        place = output.text.find(r"lib\S+\.so\S* => \S*/(?:stub|devlib)/")
+        if place:
+            return [fact("stub-libraries-first", [place], variable="ldd", path=place.text.partition("=> ")[2].partition(" (")[0])]
+    if not (v.devices or v.driver or any(smi.read.npus for smi in v.smi)):
+        return []  # where programs are only built, stubs are right
+    for name, seen in v.variables("LD_LIBRARY_PATH"):
+        for part in seen.value.split(":"):
+            if _OF_DRIVER.search(part):
+                break
+            if _STUB.search(part):
+                return [fact("stub-libraries-first", [seen.evidence], variable=name, path=part)]
+    return []
+
+
 def several(v: View) -> list[Fact]:
     """More than one CANN, for the record: which is used."""
     if len(v.releases) < 2:
@@ -237,6 +259,7 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     driver_pair,
     parts_differ,
     nnal,
+    stubs_first,
     several,
     stated,
 )

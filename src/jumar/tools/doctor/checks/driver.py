@@ -1,4 +1,4 @@
-"""Driver and firmware: are they there, do they fit each other, does the kernel hold the driver's modules, are the cards well.
+"""Driver and firmware: are they there, do they fit each other, does the kernel hold the driver's modules; the cards are in card.py.
 
 In: a `View`.  Out: facts.
 """
@@ -15,7 +15,6 @@ from jumar.tools.knowledge import Fact
 
 _LOG = "/var/log/ascend_seclog/ascend_install.log"
 _NO_VERDICT = ("", "OK", "UNKNOWN", "NA", "N/A", "NOT SUPPORT", "NOT SUPPORTED", "-")
-_IDLE_MB = 4096  # an idle A2 or A3 card shows up to 3.4 GB
 
 
 def driver_missing(v: View) -> list[Fact]:
@@ -149,6 +148,16 @@ def kernel_log(v: View) -> list[Fact]:
     """What the kernel's log says of a card that did not come up or was lost."""
     found = []
     for output in v.machine.output("dmesg"):
+        for line, at in output.text.lines():
+            built = _OTHER_KERNEL.search(line)
+            if built:
+                return [fact("driver-for-other-kernel", [at], wanted=built["wanted"], kernel=built["kernel"])]
+            refused = _REFUSED.search(line)
+            if refused and not v.devices:
+                return [fact("driver-module-refused", [at], module=refused["name"], why=refused["why"])]
+        unsigned = output.text.find(_UNSIGNED)
+        if unsigned and v.driver and not v.devices:
+            return [fact("driver-module-refused", [unsigned], why="it is not signed with a key that this machine trusts (secure boot)")]
         for name, pattern in _KERNEL:
             place = output.text.find(pattern)
             if place:
@@ -157,72 +166,18 @@ def kernel_log(v: View) -> list[Fact]:
     return found
 
 
+_MODULE = r"(?:drv_|ascend_|asdrv|davinci|devdrv|hisi_hdc)\w*"
+_OTHER_KERNEL = re.compile(
+    rf"{_MODULE}: version magic '(?P<wanted>[^\s']+)[^']*' should be '(?P<kernel>[^\s']+)", re.IGNORECASE
+)  # a module that was built for another kernel
+_REFUSED = re.compile(rf"(?P<name>{_MODULE}): (?P<why>disagrees about version of symbol \S+|Unknown symbol \S+)", re.IGNORECASE)
+_UNSIGNED = r"Loading of (?:unsigned module|module with unavailable key) is rejected|unsigned module loading is restricted|not signed with a trusted key"
 _KERNEL = (
     ("card-did-not-boot", r"Load timeout\. \(dev_id|Device os load failed|Wait boot mode from bios time ?out|Get boot mode flag failed"),
     ("driver-package-damaged", r"Load file check (?:image|tee|filesystem) failed"),
     ("card-heartbeat-lost", r"urgent heartbeat is lost|heartbeat (?:lost|is lost).*dev"),
     ("card-link-lost", r"link_speed_raw is invalid|Failed to read link status|Slot_reset failed"),
 )
-
-
-def unhealthy(v: View) -> list[Fact]:
-    """Cards that npu-smi does not call OK, with their event codes."""
-    found = []
-    codes = {}
-    for smi in v.smi:
-        for one in smi.read.of("health"):
-            code = str(one.values.get("error_code") or "")
-            if code and code != "NA":
-                codes[one.npu] = (code, smi.text.find(r"Error Code\s*:\s*\S"))
-    for smi in v.smi:
-        for npu in smi.read.npus:
-            if not npu.healthy and npu.health.upper() not in ("", "NA", "-"):
-                code, place = codes.get(npu.npu, ("", None))
-                found.append(
-                    fact("card-unhealthy", [smi.place(npu.line), place], npu=npu.npu, name=npu.name, health=npu.health, codes=code)
-                )
-    if not found:
-        for smi in v.smi:
-            for one in smi.read.of("health"):
-                health = str(one.values.get("health_status") or one.values.get("health") or "OK")
-                if health.upper() not in ("OK", "NA", ""):
-                    place = smi.text.find(r"Health(?: Status)?\s*:\s*(?!OK)\w")
-                    found.append(
-                        fact("card-unhealthy", [place], npu=_text(one.npu), health=health, codes=codes.get(one.npu, ("", None))[0])
-                    )
-    for smi in v.smi:
-        for event in smi.read.events:
-            if not found:
-                found.append(
-                    fact("card-unhealthy", [smi.place(event.line)], npu=_text(event.npu), health="fault event", codes=f"0x{event.code:08X}")
-                )
-    return found
-
-
-def bit_errors(v: View) -> list[Fact]:
-    """Uncorrectable bit errors of a card's memory."""
-    for smi in v.smi:
-        for one in smi.read.of("ecc"):
-            bad = {k: n for k, n in one.values.items() if "double_bit" in k and isinstance(n, int) and n > 0}
-            if bad:
-                place = smi.text.find(r"Double Bit .*:\s*[1-9]")
-                return [fact("card-bit-errors", [place], npu=_text(one.npu), count=max(bad.values()))]
-    return []
-
-
-def memory_held(v: View) -> list[Fact]:
-    """A card most of whose memory is taken, and by whom."""
-    for smi in v.smi:
-        for npu in smi.read.npus:
-            used, total = npu.hbm_used_mb, npu.hbm_total_mb
-            if not used or not total or used < 0.6 * total or used < _IDLE_MB:
-                continue
-            holders = [p for p in smi.read.processes if p.npu == npu.npu]
-            names = ", ".join(f"{p.name} (pid {p.pid})" for p in holders[:3])
-            places = [smi.place(npu.line), *(smi.place(p.line) for p in holders[:1] if p.line)]
-            name = "card-memory-held" if names else "card-memory-held-unseen"
-            return [fact(name, places, npu=npu.npu, used=used, total=total, who=names, pid=holders[0].pid if holders else "")]
-    return []
 
 
 def _text(value: object) -> str:
@@ -237,7 +192,4 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     half_upgraded,
     kernel_log,
     npu_smi_fails,
-    unhealthy,
-    bit_errors,
-    memory_held,
 )

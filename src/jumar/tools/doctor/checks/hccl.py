@@ -24,7 +24,7 @@ RANGES = {  # variable: least, most, what is meant
 
 
 def _more(count: int) -> str:
-    return f" (+{count})" if count else ""
+    return f" (+{count})" if count > 0 else ""
 
 
 def rank_tables(v: View) -> Iterator[tuple[str, Text]]:
@@ -43,8 +43,14 @@ def rank_table_bad(v: View) -> list[Fact]:
             first = found[0]
             lines = text.text.split("\n")
             shown = lines[first.line - 1].strip()[:300] if 0 < first.line <= len(lines) else first.what
+            what = "; ".join(dict.fromkeys(one.what for one in found[:3])) + _more(len(found) - 3)
             return [
-                fact("rank-table-bad", [Evidence(text.source, first.line, shown)], what=f"{first.what}{_more(len(found) - 1)}", path=path)
+                fact(
+                    "rank-table-bad",
+                    [Evidence(text.source, first.line, shown)],
+                    what=what,
+                    path=text.source if path == f"/{text.source}" else path,
+                )
             ]
     return []
 
@@ -58,24 +64,42 @@ def rank_table_gone(v: View) -> list[Fact]:
 
 
 def addresses(v: View) -> list[Fact]:
-    """Addresses of the cards in /etc/hccn.conf: two of one address, or others than the rank table's."""
-    conf = v.machine.file("/etc/hccn.conf")
-    if conf is None:
-        return []
+    """Addresses of the cards: two of one address, or others than the rank table's."""
     owners: dict[str, tuple[str, Evidence]] = {}
-    for name, seen in conf.keys().items():
-        number = re.fullmatch(r"address_(\d+)", name)
-        if number and seen.value:
-            if seen.value in owners:
-                places = [owners[seen.value][1], seen.evidence]
-                return [fact("card-address-twice", places, address=seen.value, first=owners[seen.value][0], second=number[1])]
-            owners[seen.value] = (number[1], seen.evidence)
+    for device, address, place in _own_addresses(v):
+        if address in owners:
+            if owners[address][0] != device:
+                return [fact("card-address-twice", [owners[address][1], place], address=address, first=owners[address][0], second=device)]
+            continue
+        owners[address] = (device, place)
     for _, text in rank_tables(v):
-        listed = [d.device_ip for server in parse_rank_table(text.text).servers for d in server.devices if d.device_ip]
+        servers = parse_rank_table(text.text).servers
+        listed = [d.device_ip for server in servers for d in server.devices if d.device_ip]
         if listed and owners and not set(listed) & set(owners):
             mine = next(iter(owners.values()))[1]
             return [fact("rank-table-of-other-machine", [text.find(r'"device_ip"'), mine], table=listed[0], here=next(iter(owners)))]
+        known = {device: (address, place) for address, (device, place) in owners.items()}
+        for server in servers:
+            pairs = [(d, *known[str(d.device_id)]) for d in server.devices if d.device_ip and str(d.device_id) in known]
+            wrong = [(d, address, place) for d, address, place in pairs if d.device_ip != address]
+            if wrong and len(wrong) * 2 < len(pairs):  # it is this machine: most of its addresses are right
+                d, address, place = wrong[0]
+                values = {"device": d.device_id, "table": d.device_ip, "here": address, "server": server.server_id}
+                return [fact("rank-table-address-differs", [text.find(rf'"{re.escape(d.device_ip)}"'), place], **values)]
     return []
+
+
+def _own_addresses(v: View) -> Iterator[tuple[str, str, Evidence]]:
+    """Device, address and line: of /etc/hccn.conf, else of `hccn_tool -i N -ip -g`."""
+    conf = v.machine.file("/etc/hccn.conf")
+    for name, seen in conf.keys().items() if conf else ():
+        number = re.fullmatch(r"address_(\d+)", name)
+        if number and seen.value:
+            yield number[1], seen.value, seen.evidence
+    for output in v.machine.output("hccn") if conf is None else ():
+        for one in parse_hccn(f"$ {output.command}\n{output.text.text}").devices:
+            if one.ip and not one.assumed:
+                yield str(one.device), one.ip, output.text.find(rf"\b{re.escape(one.ip)}\b") or output.text.at(0)
 
 
 def tls(v: View) -> list[Fact]:
