@@ -18,7 +18,9 @@ from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
-from jumar.tools.knowledge import Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, load_rules
+from jumar.tools.knowledge import TIERS, Evidence, Fact, Finding, Findings, Hit, Likeness, Moment, Rule, apply_rules, load_rules
+from jumar.tools.knowledge.severity import ERROR as ERROR_LINE
+from jumar.tools.knowledge.severity import PLAIN, WARNING, severity_of
 from jumar.tools.verdict import CONFIDENCE, Decoded, Verdict
 
 ERROR = (
@@ -70,7 +72,7 @@ class Diagnosis:
         if like:
             layer, confidence = like.rule.layer, "low"
         elif found.ordered:
-            layer, confidence = found.ordered[0].rule.layer, CONFIDENCE[found.ordered[0].rule.tier]
+            layer, confidence = found.ordered[0].rule.layer, _confidence(found.ordered[0], errors)
         else:
             layer, confidence = next((c.layer for d in codes for c in d.codes[:1] if c.layer), ""), "low" if codes else "none"
         return Verdict(
@@ -93,7 +95,7 @@ class Diagnosis:
         like = self.likeness.nearest([line.text for line in lines])
         if like is None:
             return None
-        return Finding(like.rule, {}, (lines[like.line],), 1, Moment())
+        return Finding(like.rule, {}, (lines[like.line],), 1, Moment(), severity=PLAIN)
 
 
 def _last_run(errors: tuple[Hit, ...]) -> float:
@@ -113,6 +115,13 @@ def _notes(scanned: Scanned, cut: float) -> Iterator[str]:
 def _firm(found: Findings) -> bool:
     """Does any finding know more than a layer?"""
     return any(f.rule.cause != NOT_KNOWN for f in found.ordered)
+
+
+def _confidence(first: Finding, errors: list[Hit]) -> str:
+    """How sure a finding is by its tier; less so where it stands in warnings only and there are errors."""
+    tier = TIERS.index(first.rule.tier)
+    doubt = first.severity == WARNING and any(severity_of(hit.evidence.text) == ERROR_LINE for hit in errors)
+    return CONFIDENCE[TIERS[min(tier + doubt, len(TIERS) - 1)]]
 
 
 def ready() -> Diagnosis:

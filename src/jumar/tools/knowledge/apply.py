@@ -1,8 +1,8 @@
 """Rules over what was seen: hits and facts in, findings in order out: the cause first, what merely followed apart.
 
 In: `Rule`s, the hits of each pattern, facts (diagnose, doctor).  Out: `Finding`s, read by `Verdict`.
-The order: `cause` before `symptom` before `hint`; a higher rank first; then the earliest.  What a finding explains, and what is vaguer than the
-first and of the same layer, has followed.
+The order: `cause` before `symptom` before `hint`; a higher rank first; an error before a warning; then the earliest.  What a finding explains, and
+what is vaguer than the first and of the same layer, has followed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.rule import FACT, TIERS, Rule, Text, fill
+from jumar.tools.knowledge.severity import ERROR, severity_of
 
 _GLOB = frozenset("*?[")
 SHOWN = 3  # lines of evidence that a finding keeps
@@ -20,7 +21,8 @@ SHOWN = 3  # lines of evidence that a finding keeps
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); follows: the rule that explains it."""
+    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); severity: of its
+    most serious line; follows: the rule that explains it."""
 
     rule: Rule
     values: Mapping[str, str]
@@ -28,6 +30,7 @@ class Finding:
     count: int
     moment: Moment
     follows: str = ""
+    severity: int = ERROR
 
     def text(self, lang: str) -> Text:
         return self.rule.texts[lang].filled(self.values)
@@ -61,8 +64,8 @@ def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], fact
     return _split(found)
 
 
-def _order(finding: Finding) -> tuple[int, int, Moment]:
-    return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.moment
+def _order(finding: Finding) -> tuple[int, int, int, Moment]:
+    return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.severity, finding.moment
 
 
 def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
@@ -87,7 +90,8 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     lines = {hit.evidence: hit.moment for hit in proof if hit.evidence.text.strip()}
     shown = sorted(list(lines)[:SHOWN], key=lambda line: lines[line])
     count = len({hit.evidence for hit in own})
-    return Finding(rule, values, tuple(shown), count, own[0].moment)
+    severity = min(severity_of(hit.evidence.text) for hit in own)
+    return Finding(rule, values, tuple(shown), count, own[0].moment, severity=severity)
 
 
 def _named(name: str, glob: str) -> bool:
