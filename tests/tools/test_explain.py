@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from jumar.base import ToolError
-from jumar.device.ascend import find_code
+from jumar.device.ascend import find_code, known_codes
 from jumar.tools import explained
 from jumar.tools.explain import command, pages
+from jumar.tools.explained import code_lines
+from jumar.tools.knowledge import BLANK, LANGUAGES, left_blank
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -191,3 +193,12 @@ def test_lines_are_as_wide_as_the_terminal(lang: str, monkeypatch: pytest.Monkey
     lines = list(explained.code_lines("507018", find_code("507018"), lang))
     wide = [sum(2 if ord(c) > 0x2E80 else 1 for c in click.unstyle(line)) for line in lines[1:]]
     assert max(w for w, line in zip(wide, lines[1:], strict=True) if len(line.split()) > 2) <= 60
+
+
+def test_what_causes_leave_blank_is_told_how_to_be_found() -> None:
+    for code in known_codes():
+        for lang in LANGUAGES:
+            texts = (code.meaning(lang), *code.causes(lang))
+            told = dict(left_blank(texts, lang))
+            assert [b for text in texts[1:] for b in BLANK.findall(text) if b not in told] == [], code.number
+    assert "NPU ID of `npu-smi info -m`" in " ".join(code_lines("507010", find_code("507010"), "en"))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from jumar.device.ascend import FAMILIES, Code, known_codes
-from jumar.tools.knowledge import layers
+from jumar.tools.knowledge import layers, left_blank
 
 _WORDS = {
     "en": {
@@ -113,6 +113,7 @@ def _one(asked: str, code: Code, lang: str, words: dict[str, str]) -> Iterator[s
     ]
     causes = code.causes(lang)
     rows += [(words["causes"] if not n else "", f"- {cause}") for n, cause in enumerate(causes)]
+    rows += [("", f"{blank}  {how}") for blank, how in left_blank((code.meaning(lang), *causes), lang)]
     if layer and not causes:
         rows.append((words["next"], layer.next[lang]))
     rows.append((words["source"], code.source))

@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from jumar.tools.diagnose import diagnose_text
-from jumar.tools.knowledge import Rule, load_rules
+from jumar.tools.knowledge import BLANK, Finding, Moment, Rule, load_rules
 from jumar.tools.knowledge.rule import LANGUAGES, fill, pieces
 
 RULES = load_rules()
@@ -100,3 +100,14 @@ def test_what_a_rule_asks_to_run_is_a_command_that_a_shell_takes(rule: Rule) -> 
             bare = re.sub(r"'[^']*'|\"[^\"]*\"|\$\{\w+\}|\{\}", "", filled)
             assert not re.search(r"<[A-Za-z\u4e00-\u9fff]|\{|\}|>\s*$", bare), f"the shell takes a placeholder for a redirection: {filled}"
             assert not re.search(r"(^|\s|/)\.\.\.(\s|$)|…|[\u4e00-\u9fff]", bare), f"words are left out: {filled}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=named)
+def test_what_is_left_blank_is_told_how_to_be_found(rule: Rule) -> None:
+    for values, source in caught(rule):
+        found = Finding(rule, values, (), 1, Moment())
+        for lang in LANGUAGES:
+            text = found.text(lang)
+            told = dict(found.blanks(lang))
+            assert [b for step in (text.what, *text.fix, text.next) for b in BLANK.findall(step) if b not in told and b not in source] == []
+        assert not [b for command in found.run() for b in BLANK.findall(command) if b not in source]

@@ -4,6 +4,7 @@ In: hits and facts, from `diagnose` (logs) and `doctor` (machines).  Out: findin
 """
 
 from jumar.tools.knowledge.apply import Finding, Findings, apply_rules
+from jumar.tools.knowledge.blanks import BLANK, COMMON, left_blank
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.likeness import Like, Likeness
@@ -25,6 +26,7 @@ from jumar.tools.knowledge.rule import (
 )
 
 __all__ = [
-    "CODE", "FACT", "LANGUAGES", "TIERS", "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Like", "Likeness", "Moment", "Rule", "Text",
-    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "kept", "layers", "load_rules", "regex_options",
+    "BLANK", "CODE", "COMMON", "FACT", "LANGUAGES", "TIERS",
+    "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Like", "Likeness", "Moment", "Rule", "Text",
+    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "kept", "layers", "left_blank", "load_rules", "regex_options",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from jumar.tools.knowledge.blanks import known_values, left_blank, values_of_lines
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.rule import FACT, TIERS, Rule, Text, fill
 from jumar.tools.knowledge.severity import ERROR, severity_of
@@ -41,6 +42,11 @@ class Finding:
     def fix(self, lang: str) -> tuple[str, ...]:
         return self.text(lang).fix
 
+    def blanks(self, lang: str) -> tuple[tuple[str, str], ...]:
+        """What the texts leave blank, `<id>`, and how the user finds it."""
+        text = self.text(lang)
+        return left_blank((text.what, *text.fix, text.next), lang)
+
     def run(self) -> tuple[str, ...]:
         """Commands to look or mend, for the user to run: Jumar never does."""
         return tuple(fill(command, self.values) for command in self.rule.run)
@@ -59,7 +65,10 @@ def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], fact
     known: dict[str, list[Fact]] = {}
     for fact in facts:
         known.setdefault(fact.name, []).append(fact)
+    common = known_values(fact for named in known.values() for fact in named)
+    chips = frozenset(name for name in known if name.startswith("soc-"))
     found = [f for rule in rules if (f := _apply(rule, hits, known))]
+    found = [replace(f, values={**common, **values_of_lines(f.evidence, chips), **f.values}) for f in found]
     found.sort(key=_order)
     return _split(found)
 

@@ -61,6 +61,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "what": {lang: text.what for lang, text in texts.items()},
         "fix": {lang: list(text.fix) for lang, text in texts.items()},
         "next": {lang: text.next for lang, text in texts.items()},
+        "blanks": {lang: dict(finding.blanks(lang)) for lang in texts},
         "commands": list(finding.run()),
         "evidence": [_evidence(e) for e in finding.evidence],
         "count": finding.count,

@@ -82,6 +82,8 @@ def _finding(finding: Finding, lang: str, width: int) -> Iterator[RenderableType
         steps.add_row(f"  {number}." if len(text.fix) > 1 else "  -", Text(step))
     for command in finding.run():
         steps.add_row("  $", Text(safe(command), style="cyan"))
+    for blank, how in finding.blanks(lang):
+        steps.add_row("  ", Text(f"{blank}  {how}", style="dim"))
     yield steps
     if text.next:
         yield _title("next", lang)

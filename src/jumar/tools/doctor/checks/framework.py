@@ -50,10 +50,10 @@ def torch_pair(v: View) -> list[Fact]:
     plugin, torch = v.machine.package("torch-npu"), v.machine.package("torch")
     if plugin is None:
         return []
+    wanted = ".".join(re.findall(r"\d+", plugin.value)[:3])
     if torch is None:
         whole = "pip" in v.machine.packages or v.machine.whole  # `pip list | grep npu` does not show torch
-        return [fact("torch-missing", [plugin.evidence], torch_npu=plugin.value)] if whole else []
-    wanted = ".".join(re.findall(r"\d+", plugin.value)[:3])
+        return [fact("torch-missing", [plugin.evidence], torch_npu=plugin.value, wanted=wanted)] if whole else []
     have = ".".join(re.findall(r"\d+", torch.value.split("+")[0])[:3])
     if wanted != have:
         return [
