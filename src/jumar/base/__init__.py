@@ -24,7 +24,7 @@ from jumar.base.errors import (
     during,
     nearest,
 )
-from jumar.base.said import Language, Said, reason, told
+from jumar.base.said import UNSAID, Language, Said, reason, told
 from jumar.base.store import Store, seal, unseal
 from jumar.base.toml import read_toml, toml_of
 from jumar.base.trace import Event, Span, event, recording, span

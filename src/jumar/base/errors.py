@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jumar.base.said import Language, Said, told
+from jumar.base.said import UNSAID, Language, Said, told
 
 
 @dataclass(frozen=True)
@@ -135,4 +135,4 @@ def nearest(name: str, known: list[str] | tuple[str, ...] | set[str] | dict[str,
 
 def did_you_mean(names: list[str] | tuple[str, ...]) -> Said:
     """The question after these names; empty where there are none."""
-    return Said(f"did you mean {' or '.join(names)}?", f"是否指 {' 或 '.join(names)}？") if names else Said("", "")
+    return Said(f"did you mean {' or '.join(names)}?", f"是否指 {' 或 '.join(names)}？") if names else UNSAID

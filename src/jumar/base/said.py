@@ -1,7 +1,7 @@
 """A text in both of our languages, written down where it arises.
 
-In: what there is to say, in English and in Chinese.  Out: `Said`, which every reader of texts takes for the English one; `told`, the text in the
-language that somebody reads.  `reason` says both of an `OSError`.
+In: what there is to say, in English and in Chinese.  Out: `Said`, which every reader of texts takes for the English one, `UNSAID` where there is
+nothing to say; `told`, the text in the language that somebody reads.  `reason` says both of an `OSError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class Said(str):
         return Said, (str(self), self.zh)
 
 
-def told(text: str, language: Language) -> str:
+UNSAID = Said("", "")
+
+
+def told(text: str, language: str) -> str:
     """The text in this language; one that is the same in both (a command, a name) as it is."""
     return text.zh if language == "zh" and isinstance(text, Said) else str(text)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from jumar.base import Language
+from jumar.base import Language, Said
 from jumar.tools.diagnose.diagnose import diagnose
 from jumar.tools.diagnose.sources import opened, size_of
 from jumar.tools.language import lang_option
@@ -47,7 +47,8 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
     with _progress(paths) as progress:
         found = opened(paths, progress)
         verdict = diagnose(found.sources)
-    empty = () if verdict.lines else (f"{', '.join(map(str, paths))}: nothing to read",)
+    names = ", ".join(map(str, paths))
+    empty = () if verdict.lines else (Said(f"{names}: nothing to read", f"{names}：没有可读的内容"),)
     verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty))
     show(verdict, lang, as_json=as_json, html=html)
     return verdict.exit_code

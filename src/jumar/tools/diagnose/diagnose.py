@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from time import gmtime, strftime
 
-from jumar.base import config
+from jumar.base import Said, config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive
 from jumar.tools.diagnose.harmless import HARMLESS
@@ -104,12 +104,19 @@ def _last_run(errors: tuple[Hit, ...]) -> float:
     return next((later for earlier, later in zip(reversed(times[:-1]), reversed(times[1:])) if later - earlier > _GAP), 0.0)
 
 
-def _notes(scanned: Scanned, cut: float) -> Iterator[str]:
+def _notes(scanned: Scanned, cut: float) -> Iterator[Said]:
     """What was not read, or left aside, and why."""
     if scanned.left:
-        yield f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at"
+        yield Said(
+            f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at",
+            f"另有 {scanned.left:,} 行种类繁多、未提到故障，没有逐行查看",
+        )
     if cut:
-        yield f"errors more than {_GAP // 3600} hours before {strftime('%Y-%m-%d %H:%M', gmtime(cut))} belong to earlier runs and were left aside"
+        hours, last = _GAP // 3600, strftime("%Y-%m-%d %H:%M", gmtime(cut))
+        yield Said(
+            f"errors more than {hours} hours before {last} belong to earlier runs and were left aside",
+            f"比 {last} 早 {hours} 小时以上的错误属于之前的运行，未计入",
+        )
 
 
 def _firm(found: Findings) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from jumar.base import ToolError
+from jumar.base import UNSAID, Said, ToolError, reason
 from jumar.tools.files.flow import Flow
 from jumar.tools.files.member import Member, plain
 from jumar.tools.files.text import SNIFFED, clean, encoding_of, is_binary
@@ -40,7 +40,7 @@ class Opened:
     """Streams, and what was left out and why, in words: notes are complete when the last source was read."""
 
     sources: Iterator[Source]
-    notes: list[str]
+    notes: list[Said]
 
 
 def source_of_text(name: str, text: str) -> Source:
@@ -55,7 +55,7 @@ def opened(paths: tuple[Path, ...], progress: Progress = lambda _: None) -> Open
     """
     for path in paths:
         _check(path)
-    notes: list[str] = []
+    notes: list[Said] = []
     return Opened(_sources(paths, notes, progress), notes)
 
 
@@ -83,30 +83,41 @@ def _check(path: Path) -> None:
     """Refuses what nobody can read, before anything is."""
     if str(path) == "-":
         if sys.stdin is None:
-            raise ToolError("-: standard input must be open, got none", hint="jumar diagnose FILE", code="not-text")
+            raise ToolError(
+                Said("-: standard input must be open, got none", "-：没有打开的标准输入"), hint="jumar diagnose FILE", code="not-text"
+            )
         return
     try:
         if path.is_dir():
             next(os.scandir(path), None)
             return
     except OSError as error:
-        raise ToolError(f"{path}: folder must be readable, got {error.strerror}", code="file-missing") from error
+        why = reason(error)
+        raise ToolError(
+            Said(f"{path}: folder must be readable, got {why}", f"{path}：目录无法读取：{why.zh}"), code="file-missing"
+        ) from error
     if path.exists() and not path.is_file():  # a pipe, a device: it can be read once only, so nobody looks first
         return
     try:
         with path.open("rb") as stream:
             start = stream.read(SNIFFED)
     except OSError as error:
-        raise ToolError(f"{path}: file must be readable, got {error.strerror}", code="file-missing") from error
+        why = reason(error)
+        raise ToolError(
+            Said(f"{path}: file must be readable, got {why}", f"{path}：文件无法读取：{why.zh}"), code="file-missing"
+        ) from error
     if is_binary(start) and not is_packed(start):
-        raise ToolError(f"{path}: file must be text or an archive of texts, got binary data", code="not-text")
+        raise ToolError(
+            Said(f"{path}: file must be text or an archive of texts, got binary data", f"{path}：必须是文本或文本的归档，这是二进制文件"),
+            code="not-text",
+        )
 
 
-def _sources(paths: tuple[Path, ...], notes: list[str], progress: Progress) -> Iterator[Source]:
+def _sources(paths: tuple[Path, ...], notes: list[Said], progress: Progress) -> Iterator[Source]:
     count = 0
     for path in paths:
         walk = Walk(LIMITS, progress)
-        left: Counter[str] = Counter()
+        left: Counter[Said] = Counter()
         name = "stdin" if str(path) == "-" else _shown(path)
         before = count
         try:
@@ -122,22 +133,25 @@ def _sources(paths: tuple[Path, ...], notes: list[str], progress: Progress) -> I
                 if member.outside and not why:
                     left[_OUTSIDE] += 1
         except OSError as error:  # it was there when we looked
-            notes.append(f"{name}: read up to {error.strerror or error}")
+            why = reason(error)
+            notes.append(Said(f"{name}: read up to {why}", f"{name}：读到中途出错：{why.zh}"))
         notes += walk.notes
-        notes += [f"{name}: {number} {_MANY.get(why, f'files were left out: {why}')}" for why, number in left.items()]
+        notes += [Said(f"{name}: {number} {why}", f"{name}：{number} {why.zh}") for why, number in left.items()]
         if count == before and not left and not walk.notes:
-            notes.append(f"{name}: holds no files")
+            notes.append(Said(f"{name}: holds no files", f"{name}：其中没有文件"))
     if not count and not all(path.is_dir() for path in paths):
-        raise ToolError(f"{', '.join(map(_shown, paths))}: must hold readable text, got none ({'; '.join(notes[:2])})", code="not-text")
+        names, why = ", ".join(map(_shown, paths)), Said("; ".join(notes[:2]), "；".join(note.zh for note in notes[:2]))
+        raise ToolError(
+            Said(f"{names}: must hold readable text, got none ({why})", f"{names}：其中没有可读的文本（{why.zh}）"), code="not-text"
+        )
 
 
-_BINARY, _LINK, _OUTSIDE = "binary", "link", "outside"
-_NOTHING = "nothing"  # that can be read of it; the walk says why
-_MANY = {
-    _BINARY: "binary files were left out",
-    _LINK: "links or devices were left out",
-    _OUTSIDE: "names led out of their archive; they were read under what is left of the name",
-}
+_BINARY = Said("binary files were left out", "个二进制文件未读")
+_LINK = Said("links or devices were left out", "个链接或设备文件未读")
+_OUTSIDE = Said(
+    "names led out of their archive; they were read under what is left of the name", "个文件的名字指向归档之外，已按余下的名字读取"
+)
+_NOTHING = Said("files cannot be read", "个文件无法读取")  # the walk says why
 
 
 def _shown(path: Path) -> str:
@@ -146,14 +160,14 @@ def _shown(path: Path) -> str:
     return name if name.isprintable() else "/" * name.startswith("/") + plain(os.fsencode(name))[0]
 
 
-def _left_out(member: Member) -> str:
-    """Why a member is no source, empty where it is one."""
+def _left_out(member: Member) -> Said:
+    """Why a member is no source, as it is said of several; empty where it is one."""
     if member.closed:
-        return member.closed
+        return Said(f"files were left out: {member.closed}", f"个文件未读：{member.closed.zh}")
     if member.flow is None:
         return _LINK
     start = member.flow.peek(SNIFFED)
-    return _NOTHING if not start and member.flow.broken else _BINARY if is_binary(start) else ""
+    return _NOTHING if not start and member.flow.broken else _BINARY if is_binary(start) else UNSAID
 
 
 def _whole(flow: Flow) -> Iterator[bytes]:

@@ -15,21 +15,18 @@ from typing import Any
 
 import click
 
-from jumar.base import Language, ToolError
+from jumar.base import Language, Said, ToolError, told
 from jumar.tools.doctor.collect import collect, log_places
 from jumar.tools.doctor.examine import examine
 from jumar.tools.doctor.foreign import foreign
 from jumar.tools.doctor.gather import gather
 from jumar.tools.doctor.neutralise import Progress
-from jumar.tools.doctor.spoken import errors_in
-from jumar.tools.language import lang_option, language
+from jumar.tools.doctor.recognise import WHAT_TO_COPY
+from jumar.tools.language import lang_option
 from jumar.tools.verdict import show
 
-_HINT = {
-    "en": "docs/field/doctor.md lists what to copy; a log alone: jumar diagnose LOG",
-    "zh": "要复制的文件见 docs/field/doctor.md；只有日志时：jumar diagnose LOG",
-}
-_NO_CARD = {"en": "could not check: no NPU was found (--need npu)", "zh": "无法检查：没有发现 NPU（--need npu）"}
+_NO_CARD = Said("could not check: no NPU was found (--need npu)", "无法检查：没有发现 NPU（--need npu）")
+_NEUTRALISING = Said("neutralising", "脱敏")
 _LONG = 1 << 20  # characters to neutralise from which on a bar is shown
 
 
@@ -69,7 +66,7 @@ def command(
     need: str | None,
     as_json: bool,
     html: Path | None,
-    lang: str | None,
+    lang: Language,
 ) -> int:
     """Say what is wrong with this machine as an Ascend host, layer by layer.
 
@@ -86,40 +83,30 @@ def command(
 
     Exit code: 0 nothing wrong, 1 findings, 2 could not check.  Without an NPU here it is 0 where all else is well (2 with --need npu).
     """
-    tongue = language(lang)
     if out is None and (logs or force):
         raise click.UsageError("--log and --force go with --collect (logs alone: jumar diagnose LOG)")
     if out is not None and html is not None:
         raise click.UsageError("--html goes with a verdict, not with --collect (then: jumar doctor --from OUT.tar.gz --html PAGE)")
-    with errors_in(tongue):
-        return _done(source, out, logs, force, need, as_json, html, tongue)
-
-
-def _done(
-    source: Path | None,
-    out: Path | None,
-    logs: tuple[Path, ...],
-    force: bool,
-    need: str | None,
-    as_json: bool,
-    html: Path | None,
-    tongue: Language,
-) -> int:
-    """The archive, or the verdict; the exit code."""
     if out is not None:
         machine = foreign(source) if source else gather()
-        with _progress({"en": "neutralising", "zh": "脱敏"}[tongue]) as progress:
+        with _progress(told(_NEUTRALISING, lang)) as progress:
             done = collect(machine, out, (*log_places(machine), *logs), force=force, progress=progress)
-        told = {"path": str(out), "files": dict(done.files), "replaced": dict(done.replaced)}
-        click.echo(json.dumps(told, indent=1, ensure_ascii=False) if as_json else done.told(tongue))
+        document = {"path": str(out), "files": dict(done.files), "replaced": dict(done.replaced)}
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else done.told(lang))
         return 0
-    examined = examine(foreign(source) if source else gather(), tongue)
+    examined = examine(foreign(source) if source else gather(), lang)
     if source and not examined.view.ascend and not examined.verdict.exit_code:
-        hint = _HINT[tongue]
-        raise ToolError(f"{source}: must hold files of an Ascend machine, got nothing that tells of one", hint=hint, code="doctor-from")
-    show(examined.verdict, tongue, as_json=as_json, html=html)
+        raise ToolError(
+            Said(
+                f"{source}: must hold files of an Ascend machine, got nothing that tells of one",
+                f"{source}：其中没有任何昇腾机器的信息，无法检查",
+            ),
+            hint=Said(f"{WHAT_TO_COPY}; a log alone: jumar diagnose LOG", f"{WHAT_TO_COPY.zh}；只有日志时：jumar diagnose LOG"),
+            code="doctor-from",
+        )
+    show(examined.verdict, lang, as_json=as_json, html=html)
     if need and not examined.view.devices and not any(smi.read.npus for smi in examined.view.smi):
-        click.echo(_NO_CARD[tongue], err=True)
+        click.echo(told(_NO_CARD, lang), err=True)
         return examined.verdict.exit_code or 2
     return examined.verdict.exit_code
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from jumar.base import Said
 from jumar.tools.diagnose.diagnose import ready
 from jumar.tools.diagnose.sources import source_of_text
 from jumar.tools.doctor.checks import facts
@@ -109,7 +110,7 @@ def _read(machine: Machine) -> Iterator[str]:
 
 def _few(notes: tuple[str, ...]) -> tuple[str, ...]:
     """The first notes, and how many more there are: a verdict fits a screen."""
-    return notes if len(notes) <= NOTES else (*notes[:NOTES], f"... {len(notes) - NOTES} more")
+    return notes if len(notes) <= NOTES else (*notes[:NOTES], Said(f"... {len(notes) - NOTES} more", f"…… 另有 {len(notes) - NOTES} 条"))
 
 
 def _title(v: View, lang: str) -> str:

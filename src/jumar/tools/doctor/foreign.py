@@ -129,7 +129,12 @@ def _file(name: str, text: str, pieces: _Pieces) -> None:
         path = "/" + placed[1]
         other = pieces.files.get(path)
         if other is not None and other.text != text and not any(n.startswith(SEVERAL) for n in pieces.notes):
-            pieces.notes.append(f"{SEVERAL}: {other.source} and {name} differ; give the folder of one")
+            pieces.notes.append(
+                Said(
+                    f"{SEVERAL}: {other.source} and {name} differ; give the folder of one",
+                    f"含有多台机器的文件：{other.source} 与 {name} 不同；请只给其中一台的目录",
+                )
+            )
         pieces.files[path] = Text(name, text)
         _from_file(path, Text(name, text), pieces)
         return
@@ -216,7 +221,7 @@ def _take(kind: str, text: Text, section: Section, pieces: _Pieces) -> None:
         case "log":
             pieces.logs.append(text)
         case "other":
-            pieces.notes.append(f"{text.source}: not known, left out")
+            pieces.notes.append(Said(f"{text.source}: not known, left out", f"{text.source}：无法识别，未读"))
         case _:
             if command and not known_command(command):  # a loop, or a script of one's own: what it printed tells what it asked
                 text = Text(text.source, f"{command}\n{text.text}", text.first_line - 1)

@@ -24,7 +24,7 @@ from pathlib import Path
 from jumar.device.ascend import inside_container
 from jumar.tools.doctor import abi
 from jumar.tools.doctor.commands import Runner, ask, run
-from jumar.tools.doctor.machine import Entry, Identity, Listing, Machine, Output, Seen, Text, normal
+from jumar.tools.doctor.machine import Entry, Identity, Listing, Machine, Output, Seen, Text, normal, not_read
 from jumar.tools.doctor.rights import rights
 from jumar.tools.knowledge.facts import Evidence
 
@@ -172,7 +172,7 @@ def _read(file: Path, notes: list[str]) -> str | None:
         with file.open("rb") as stream:
             raw = stream.read(MOST)
     except OSError as error:
-        notes.append(f"{file}: {error.strerror or error}")
+        notes.append(not_read(file, error))
         return None
     return "(a program)" if raw.startswith(b"\x7fELF") else raw.decode("utf-8", "replace")
 
@@ -187,7 +187,7 @@ def _listings(root: Path, homes: tuple[Path, ...], notes: list[str]) -> dict[str
         try:
             names = sorted(os.listdir(folder))
         except OSError as error:
-            notes.append(f"{path}: {error.strerror or error}")
+            notes.append(not_read(path, error))
             continue
         wanted = OF_FOLDER.get(path)  # other names there tell of their owner, not of an NPU
         kept = [n for n in names if wanted is None or wanted.search(n)]
@@ -255,7 +255,7 @@ def _plugins(places: Mapping[str, Path], notes: list[str]) -> dict[str, Listing]
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
-        notes.append(f"{folder}: {error.strerror or error}")
+        notes.append(not_read(folder, error))
         return {}
     return {str(folder): Listing(f"ls -la {folder}", tuple(_entry(str(folder), folder / n, i) for i, n in enumerate(names, 2)))}
 

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 
+from jumar.base import Said, reason
 from jumar.tools.knowledge.facts import Evidence
 
 WIDEST = 300  # characters of a line that is quoted
@@ -186,6 +188,12 @@ class Machine:
     @property
     def empty(self) -> bool:
         return not (self.files or self.listings or self.outputs or self.environment or self.packages or self.logs)
+
+
+def not_read(path: Path | str, error: OSError) -> Said:
+    """The note on what the system refused."""
+    why = reason(error)
+    return Said(f"{path}: {why}", f"{path}：{why.zh}")
 
 
 def normal(name: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from jumar.base import Said, ToolError, config, nearest, reason
 from jumar.tools.doctor.collect import ANOTHER_NAME, write_whole
-from jumar.tools.doctor.machine import Machine
+from jumar.tools.doctor.machine import Machine, not_read
 from jumar.tools.doctor.neutralise import Neutral
 from jumar.tools.doctor.view import View, view
 
@@ -142,7 +142,7 @@ def _hashed(files: Iterable[Path], root: Path, notes: list[str], progress: Progr
                     progress(len(chunk))
             yield path, Stored(size, digest.hexdigest())
         except OSError as error:
-            notes.append(f"{path}: {error.strerror or error}")
+            notes.append(not_read(path, error))
 
 
 def _versions(v: View) -> dict[str, dict[str, str]]:
@@ -251,7 +251,7 @@ def load(name: str) -> Snapshot:
 
 def _damaged(path: Path, got: Said) -> ToolError:
     return ToolError(
-        Said(f"{path}: snapshot must be as it was written, got {got}", f"{path}：快照已损坏：{got.zh}"),
+        Said(f"{path}: snapshot must be as it was written, got {got}", f"{path}：快照无法使用：{got.zh}"),
         hint=Said(f"remove it: rm {path}", f"删除它：rm {path}"),
         code="snapshot-damaged",
     )

@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jumar.base import UNSAID, Said, reason
+
 PIECE = 256 << 10  # bytes that are asked for at once
 FREE = 256 << 20  # bytes that anything may unfold to, whatever its size
 MOST_RATIO = 500  # bytes beyond that for each byte of the file: logs unfold to 10 to 100 times their size, bombs to 1,000 and more
@@ -19,8 +21,24 @@ MOST_RATIO = 500  # bytes beyond that for each byte of the file: logs unfold to 
 class Damage(Exception):
     """Why bytes cannot be read on, in words."""
 
+    def __init__(self, what: Said) -> None:
+        super().__init__(what)
+        self.what = what
+
 
 DAMAGES = (Damage, OSError, EOFError, zlib.error, lzma.LZMAError)
+NO_HEADER = Said("what should be a member's header is none", "应为文件头的位置不是文件头")
+EARLY = Said("it ends too early", "内容不完整")
+
+
+def what_of(error: Exception) -> Said:
+    """What damaged a flow, in words."""
+    if isinstance(error, Damage):
+        return error.what
+    if isinstance(error, OSError) and error.errno:
+        return reason(error)
+    text = str(error) or type(error).__name__
+    return Said(text, f"解压出错：{text}")
 
 
 @dataclass
@@ -30,14 +48,20 @@ class Budget:
     most: int
     fed: int = 0
     unfolded: int = 0
-    over: str = ""
+    over: Said = UNSAID
 
     def spend(self, nbytes: int) -> None:
         self.unfolded += nbytes
         if self.unfolded > self.most:
-            self.over = f"unfolds to more than {sized(self.most)}, the most that is read of one file: it may be an archive bomb; unpack it if you trust it"
+            self.over = Said(
+                f"unfolds to more than {sized(self.most)}, the most that is read of one file: it may be an archive bomb; unpack it if you trust it",
+                f"解压后超过 {sized(self.most)}（单个文件的上限），可能是压缩炸弹；若信任它，请自行解压",
+            )
         elif self.unfolded > FREE and self.unfolded > MOST_RATIO * self.fed:
-            self.over = f"unfolds to more than {MOST_RATIO} times its size: it may be an archive bomb; unpack it if you trust it"
+            self.over = Said(
+                f"unfolds to more than {MOST_RATIO} times its size: it may be an archive bomb; unpack it if you trust it",
+                f"解压后超过自身大小的 {MOST_RATIO} 倍，可能是压缩炸弹；若信任它，请自行解压",
+            )
         if self.over:
             raise Damage(self.over)
 
@@ -56,7 +80,7 @@ class Flow:
 
     def __init__(self, pieces: Iterator[bytes], under: Flow | None = None) -> None:
         self.under = under
-        self.damage = ""
+        self.damage = UNSAID
         self._pieces = pieces
         self._held = b""
         self._at = 0
@@ -118,7 +142,7 @@ class Flow:
         try:
             found = next(self._pieces, None)
         except DAMAGES as error:
-            self.damage = self.damage or str(error) or type(error).__name__
+            self.damage = self.damage or what_of(error)
             found = None
         self._ended = found is None
         return found or b""
@@ -130,6 +154,6 @@ def part(flow: Flow, nbytes: int) -> Iterator[bytes]:
     while left:
         found = flow.some(min(left, PIECE))
         if not found:
-            raise Damage("it ends too early")
+            raise Damage(EARLY)
         left -= len(found)
         yield found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 
+from jumar.base import UNSAID, Said
 from jumar.tools.files.flow import Flow
 
 _LONGEST = 400  # characters of a name
@@ -25,7 +26,7 @@ class Member:
     owner: str = ""
     group: str = ""
     flow: Flow | None = None
-    closed: str = ""
+    closed: Said = UNSAID
     outside: str = ""
 
     @property

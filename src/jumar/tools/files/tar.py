@@ -12,7 +12,8 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jumar.tools.files.flow import Damage, Flow, part
+from jumar.base import Said
+from jumar.tools.files.flow import NO_HEADER, Damage, Flow, part
 from jumar.tools.files.member import Member, plain
 
 BLOCK = 512
@@ -61,14 +62,19 @@ def tar_members(flow: Flow) -> Iterator[Member]:
         if len(block) == BLOCK and not block.strip(b"\0"):
             return
         if len(block) < BLOCK:
-            raise Damage("it ends without the mark of an end")
+            raise Damage(Said("it ends without the mark of an end", "没有结束标记"))
         header = _header(block)
         if header is None or header.size < 0:
-            raise Damage("what should be a member's header is none")
+            raise Damage(NO_HEADER)
         size = -(-header.size // BLOCK) * BLOCK
         if header.type in _OF_THE_NEXT:
             if header.size > _MOST_OF_HEADER:
-                raise Damage(f"a header must have at most {_MOST_OF_HEADER >> 20} MB, got {header.size} bytes")
+                raise Damage(
+                    Said(
+                        f"a header must have at most {_MOST_OF_HEADER >> 20} MB, got {header.size} bytes",
+                        f"文件头不能超过 {_MOST_OF_HEADER >> 20} MB，实际为 {header.size} 字节",
+                    )
+                )
             data = flow.read(size)[: header.size]
             if header.type == tarfile.GNUTYPE_LONGNAME:
                 ahead.said["path"] = data.rstrip(b"\0")

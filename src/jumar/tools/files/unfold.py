@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, Protocol
 
-from jumar.tools.files.flow import PIECE, Budget, Damage, Flow
+from jumar.base import Said
+from jumar.tools.files.flow import EARLY, PIECE, Budget, Damage, Flow, what_of
 
 _MOST_FOR_XZ = 128 << 20  # bytes of memory: `xz -9` makes files that take 65 MB
-_EARLY = "it ends too early"
 Codec = Callable[[Flow], Iterator[bytes]]
 
 
@@ -38,7 +38,7 @@ def inflated(flow: Flow, window: int = -15) -> Iterator[bytes]:
         data = machine.unconsumed_tail or flow.some()
         found = machine.decompress(data, PIECE)
         if not data and not found and not machine.eof:
-            raise Damage(_EARLY)
+            raise Damage(EARLY)
         yield found
     flow.give_back(machine.unused_data)
 
@@ -48,7 +48,7 @@ def worked(flow: Flow, machine: _Machine) -> Iterator[bytes]:
     while not machine.eof:
         data = flow.some() if machine.needs_input else b""
         if machine.needs_input and not data:
-            raise Damage(_EARLY)
+            raise Damage(EARLY)
         yield machine.decompress(data, PIECE)
     flow.give_back(machine.unused_data)
 
@@ -57,11 +57,16 @@ def _zst(flow: Flow) -> Iterator[bytes]:
     try:
         zstd: Any = import_module("compression.zstd")
     except ImportError:
-        raise Damage("zst is not read by this Python (3.14 reads it): unpack it with zstd -d") from None
+        raise Damage(
+            Said(
+                "zst is not read by this Python (3.14 reads it): unpack it with zstd -d",
+                "这个 Python 不能读 zst（3.14 可以）：请用 zstd -d 解压",
+            )
+        ) from None
     try:
         yield from worked(flow, zstd.ZstdDecompressor())  # windows of more than 128 MB are refused by default
     except zstd.ZstdError as error:
-        raise Damage(str(error)) from error
+        raise Damage(what_of(error)) from error
 
 
 _CODECS: dict[bytes, Codec] = {  # by how they begin

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from jumar.base import UNSAID, Said, reason
 from jumar.tools.files.flow import PIECE, Budget, Damage, Flow
 from jumar.tools.files.member import Member, plain
 from jumar.tools.files.tar import BLOCK, is_tar, tar_members
@@ -40,7 +41,7 @@ class Walk:
     """A way through one path; it counts, so it changes.   notes: what was damaged or beyond a limit; cut: was anything?; full: were there too many files?"""
 
     def __init__(self, limits: Limits = Limits(), progress: Progress = lambda _: None) -> None:
-        self.notes: list[str] = []
+        self.notes: list[Said] = []
         self.cut = False
         self.full = False
         self._limits = limits
@@ -54,7 +55,7 @@ class Walk:
             yield from self._folder(path, name) if path.is_dir() else self._file(path, name, named=True)
         except _Full:
             self.full = True
-            self._note(f"{name or plain(path.name)[0]}: only the first {self._limits.members:,} files of it were read, the most that are")
+            self._note(self._most(name or plain(path.name)[0]))
 
     def of_stream(self, stream: BinaryIO, name: str) -> Iterator[Member]:
         """The members of what comes through a pipe."""
@@ -62,9 +63,15 @@ class Walk:
             yield from self._of_stream(stream, Member(name, stat.S_IFREG), name, named=True)
         except _Full:
             self.full = True
-            self._note(f"{name}: only the first {self._limits.members:,} files of it were read, the most that are")
+            self._note(self._most(name))
 
-    def _note(self, text: str) -> None:
+    def _most(self, name: str) -> Said:
+        most = self._limits.members
+        return Said(
+            f"{name}: only the first {most:,} files of it were read, the most that are", f"{name}：只读了前 {most:,} 个文件（上限）"
+        )
+
+    def _note(self, text: Said) -> None:
         self.cut = True
         self.notes.append(text)
 
@@ -82,7 +89,7 @@ class Walk:
                 else:
                     yield self._counted(Member(name, status.st_mode, str(status.st_uid), str(status.st_gid)))
             except OSError as error:
-                yield self._counted(Member(name, stat.S_IFREG, closed=error.strerror or str(error)))
+                yield self._counted(Member(name, stat.S_IFREG, closed=reason(error)))
 
     def _children(self, folder: str, name: str) -> list[tuple[str, str]]:
         """Paths and names of what a folder holds, the last one first."""
@@ -106,8 +113,8 @@ class Walk:
 
         yield from self._within(replace(member, flow=Flow(pieces())), prefix, budget, 0, named=named)
         if budget.over:
-            at = f" (left out from {self._at} on)" if self._at else ""
-            self._note(f"{member.name}: {budget.over}{at}")
+            at = Said(f" (left out from {self._at} on)", f"（从 {self._at} 起未读）") if self._at else UNSAID
+            self._note(Said(f"{member.name}: {budget.over}{at}", f"{member.name}：{budget.over.zh}{at.zh}"))
 
     def _counted(self, member: Member) -> Member:
         self._count += 1
@@ -127,12 +134,25 @@ class Walk:
         codec = codec_of(start)
         packed = is_zip(start) or is_tar(start)
         if form := unread_form(start):
-            yield self._counted(replace(member, closed=f"{form} is not read: unpack it, or pack it as tar.gz or zip"))
+            yield self._counted(
+                replace(
+                    member,
+                    closed=Said(
+                        f"{form} is not read: unpack it, or pack it as tar.gz or zip", f"不能读 {form}：请解压，或改用 tar.gz 或 zip"
+                    ),
+                )
+            )
         elif packed and not named and member.name.endswith(_PROGRAMS):
-            yield self._counted(replace(member, closed="a package of a program"))
+            yield self._counted(replace(member, closed=Said("a package of a program", "程序包")))
         elif (codec or (packed and not opened)) and depth >= self._limits.depth:
-            self._note(f"{member.name}: archives within archives are read {self._limits.depth} deep, this one is deeper")
-            yield self._counted(replace(member, closed="too deep"))
+            most = self._limits.depth
+            self._note(
+                Said(
+                    f"{member.name}: archives within archives are read {most} deep, this one is deeper",
+                    f"{member.name}：归档嵌套超过 {most} 层，未读",
+                )
+            )
+            yield self._counted(replace(member, closed=Said("too deep", "嵌套过深")))
         elif codec:
             inner = replace(member, flow=Flow(unfolded(flow, codec, budget), under=flow))
             yield from self._within(inner, prefix, budget, depth + 1, named=named, opened=True)
@@ -152,17 +172,22 @@ class Walk:
                 if budget.over:
                     return
         except Damage as damage:
-            flow.damage = flow.damage or str(damage)
+            flow.damage = flow.damage or damage.what
         if flow.damage and not (flow.under and flow.under.broken) and not budget.over:
             if inside and self.notes and self.notes[-1].startswith(f"{inside}: "):  # the same, seen from within
                 self.notes.pop()
-            at = f", at {inside}" if inside else ""
-            self._note(f"{name}: breaks off or is damaged{at}; what stands before was read ({flow.damage})")
+            at = Said(f", at {inside}", f"，位于 {inside}") if inside else UNSAID
+            self._note(
+                Said(
+                    f"{name}: breaks off or is damaged{at}; what stands before was read ({flow.damage})",
+                    f"{name}：不完整或已损坏{at.zh}；之前的部分已读（{flow.damage.zh}）",
+                )
+            )
 
     def _tell(self, flow: Flow, name: str, budget: Budget) -> None:
         """A note where a file is damaged that is no archive, told of the outermost flow."""
         if flow.damage and not (flow.under and flow.under.broken) and not budget.over:
-            self._note(f"{name}: read up to where it breaks off ({flow.damage})")
+            self._note(Said(f"{name}: read up to where it breaks off ({flow.damage})", f"{name}：只读到中断处（{flow.damage.zh}）"))
 
 
 def is_packed(start: bytes) -> bool:

@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jumar.tools.files.flow import PIECE, Budget, Damage, Flow, part
+from jumar.base import UNSAID, Said
+from jumar.tools.files.flow import EARLY, NO_HEADER, PIECE, Budget, Damage, Flow, part
 from jumar.tools.files.member import Member, plain
 from jumar.tools.files.unfold import inflated, worked
 
@@ -23,6 +24,7 @@ _SPANNED = (b"PK\x07\x08PK\x03\x04", b"PK00PK\x03\x04")
 _AT_THE_END = (b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x08")
 _METHODS = {0: "stored", 8: "deflate", 9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "PPMd", 99: "AES"}
 _READ = (0, 8, 12)
+_CHECKSUM = Said("its checksum is another one", "校验和不符")
 _IN_FRONT = 24  # bytes of a descriptor at most: mark, checksum, two sizes of 8
 
 
@@ -54,9 +56,10 @@ def zip_members(flow: Flow, budget: Budget) -> Iterator[Member]:
         packed = flow if ends_itself else packed
         body = Flow(_body(packed, header, budget), under=packed)
         if not header.name.endswith((b"/", b"\\")):
-            closed = "it needs a password" if header.locked else ""
+            closed = Said("it needs a password", "需要密码") if header.locked else UNSAID
             if not closed and header.method not in _READ:
-                closed = f"it is packed by {_METHODS.get(header.method, f'method {header.method}')}, which is not read"
+                method = _METHODS.get(header.method, f"method {header.method}")
+                closed = Said(f"it is packed by {method}, which is not read", f"压缩方式 {method} 无法读取")
             yield Member(name, stat.S_IFREG | 0o644, flow=None if closed else body, closed=closed, outside=outside)
         data = body if ends_itself else packed  # of a damaged member that ends itself nobody knows where the next one begins
         data.drain()
@@ -65,13 +68,13 @@ def zip_members(flow: Flow, budget: Budget) -> Iterator[Member]:
         if header.later:
             _to_next(flow)
     if mark not in _AT_THE_END:
-        raise Damage("what should be a member's header is none" if mark else "it ends without its directory")
+        raise Damage(NO_HEADER if mark else Said("it ends without its directory", "末尾没有目录"))
 
 
 def _header(flow: Flow) -> _Header:
     raw = flow.read(_HEADER.size)
     if len(raw) < _HEADER.size:
-        raise Damage("it ends in a member's header")
+        raise Damage(Said("it ends in a member's header", "在文件头处中断"))
     _, _, flags, method, _, _, checksum, nbytes, unfolded, long_name, long_extra = _HEADER.unpack(raw)
     name, extra = flow.read(long_name), flow.read(long_extra)
     if nbytes == 0xFFFFFFFF:
@@ -88,7 +91,7 @@ def _of_extra(extra: bytes, at: int) -> int:
         if kind == 1 and place + 12 + at <= len(extra) and at + 8 <= nbytes:
             return int(struct.unpack_from("<Q", extra, place + 4 + at)[0])
         place += 4 + nbytes
-    raise Damage("a member does not say its size")
+    raise Damage(Said("a member does not say its size", "有文件没有写明大小"))
 
 
 def _body(packed: Flow, header: _Header, budget: Budget) -> Iterator[bytes]:
@@ -109,9 +112,9 @@ def _body(packed: Flow, header: _Header, budget: Budget) -> Iterator[bytes]:
         stated = packed.peek(8) if header.nbytes < 0 and header.method else b""
         wanted = stated[4:8] if stated.startswith(_DESCRIPTOR) else stated[:4]
         if wanted and wanted != struct.pack("<L", checksum):
-            raise Damage("its checksum is another one")
+            raise Damage(_CHECKSUM)
     elif checksum != header.checksum:
-        raise Damage("its checksum is another one")
+        raise Damage(_CHECKSUM)
 
 
 def _until_descriptor(flow: Flow) -> Iterator[bytes]:
@@ -128,7 +131,7 @@ def _until_descriptor(flow: Flow) -> Iterator[bytes]:
             return
         nbytes = place if place > 0 else len(held) - len(_DESCRIPTOR) + 1 if len(held) == PIECE else len(held)
         if not nbytes:
-            raise Damage("it ends too early")
+            raise Damage(EARLY)
         passed += nbytes
         yield flow.read(nbytes)
 

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from jumar.base import told
 from jumar.tools.knowledge import Evidence, Finding, layers
 from jumar.tools.verdict.verdict import Verdict
 from jumar.tools.verdict.words import counted, safe, short, tail, word
@@ -114,8 +115,8 @@ def _components(verdict: Verdict, lang: str) -> RenderableType:
 
 def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
     if verdict.codes:
-        told = {getattr(d.codes[0], lang): d for d in reversed(verdict.codes)}  # one row for each meaning, the first that was met
-        rows = [d for d in verdict.codes if told[getattr(d.codes[0], lang)] is d][:MOST]
+        firsts = {getattr(d.codes[0], lang): d for d in reversed(verdict.codes)}  # one row for each meaning, the first that was met
+        rows = [d for d in verdict.codes if firsts[getattr(d.codes[0], lang)] is d][:MOST]
         table = Table.grid(padding=(0, 1))
         for decoded in rows:
             code = decoded.codes[0]
@@ -133,7 +134,7 @@ def _rest(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType]:
         yield _title("followed", lang)
         yield _short(followed, lang, width)
     for note in verdict.notes:
-        yield Text(f"{word('notes', lang)}: {note}", style="yellow")
+        yield Text(f"{word('notes', lang)}: {told(note, lang)}", style="yellow")
     if verdict.lines:
         rank = f" ({word('rank', lang)} {verdict.first_rank})" if verdict.first_rank >= 0 else ""
         first = f"; {word('first_error', lang)}: {tail(str(verdict.first_error), 60)}{rank}" if verdict.first_error else ""

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jumar.base import Said
+from jumar.base import UNSAID, Said
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
 from jumar.device.ascend.codes.exits import exit_code, exit_codes
 from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
@@ -154,7 +154,7 @@ def out_of_range(text: str, family: str = "") -> Said:
         text, wanted = apart[2], named
     number = _number(text.strip())
     if number is None:
-        return Said("", "")
+        return UNSAID
     ranges = [(name, found) for name in wanted if (found := _ranges(name))]
     if ranges:
         return Said(
@@ -174,7 +174,7 @@ def _ranges(family: str) -> Said:
         else:
             pieces.append([(value, number)])
     if len(pieces) > 8:
-        return Said("", "")
+        return UNSAID
     en = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} to {piece[-1][1]}" for piece in pieces]
     zh = [piece[0][1] if len(piece) == 1 else f"{piece[0][1]} 到 {piece[-1][1]}" for piece in pieces]
     return Said(" and ".join([", ".join(en[:-1]), en[-1]] if en[1:] else en), "、".join(zh))
