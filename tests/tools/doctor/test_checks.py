@@ -167,6 +167,14 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "pip_list.txt": "$ pip list | grep npu\ntorch-npu 2.5.1\n",
         "lsmod.txt": "$ lsmod | grep xfs\nxfs 1699840 1\n",
     },
+    "user in the group, told in Chinese": {
+        "ls_dev.txt": dev(mode="crw-rw----"),
+        "id.txt": "用户id=1001(worker) 组id=1001(worker) 组=1001(worker),1000(HwHiAiUser)\n",
+    },
+    "memory and disks, told in Chinese": {
+        "free.txt": "       总计 已用 空闲 共享 缓冲/缓存 可用\n内存： 790000000 60000000 600000000 12000 80000000 680000000\n",
+        "df.txt": "文件系统 容量 已用 可用 已用% 挂载点\n/dev/sda2 500G 80G 420G 17% /\n",
+    },
     "nodes mapped to a user of the group's number": {
         "ls_dev.txt": dev(mode="crw-rw----").replace("HwHiAiUser HwHiAiUser", "1000 1000"),
         "id.txt": "uid=1001(worker) gid=1001(worker) groups=1001(worker),1000(HwHiAiUser)\n",
@@ -300,6 +308,7 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "rank-table-address-differs": {"etc/hccn.conf": HCCN4, "hccl.json": TABLE4.replace("192.168.1.12", "192.168.1.93")},
+    "nodes-differ": {"node2/npu-smi.txt": smi("24.1.rc3")},
     "driver-module-refused": {
         "dmesg.txt": "[ 9.1] drv_pcie_host: disagrees about version of symbol module_layout\n",
         "ls_dev.txt": dev("shm"),
@@ -542,3 +551,20 @@ def test_several_faults_of_a_rank_table_are_told_together(tmp_path: Path) -> Non
     verdict = examine(foreign(write_folder(Kind("table", {"hccl.json": wrong, "npu-smi.txt": smi()}), tmp_path))).verdict
     assert "server_count" in verdict.findings[0].what("en")
     assert "192.168.1.13" in verdict.findings[0].what("en")
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        "$ id\n用户id=1002(li) 组id=1002(li) 组=1002(li)\n",
+        "$ id\nuid=1002(li) gid=1002(li) groups=1002(li)\n",
+        "$ id\nuid=1002(li) gid=1002(li) 组=1002(li)\n",
+        "$ whoami\nli\n$ groups\nli wheel\n",
+    ],
+)
+def test_a_user_outside_of_the_group_is_known_however_the_system_tells_it(who: str, tmp_path: Path) -> None:
+    nodes = "$ ls -l /dev/davinci*\ncrw-rw---- 1 HwHiAiUser HwHiAiUser 236, 0 11月 20 09:12 /dev/davinci0\n"
+    (tmp_path / "user.log").write_text(f"{who}{nodes}", encoding="utf-8")
+    verdict = examine(foreign(tmp_path)).verdict
+    assert verdict.findings[0].rule.name == "machine-device-nodes-permission"
+    assert "usermod -a -G HwHiAiUser li" in verdict.findings[0].fix("en")[0]

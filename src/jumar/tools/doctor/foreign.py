@@ -310,6 +310,10 @@ def _identity(kind: str, text: Text, command: str, known: Identity) -> Identity:
             return replace(known, glibcxx=Seen(newest, text.find(rf"^GLIBCXX_{re.escape(newest)}$") or where))
         case "python" if found := re.search(r"^Python (\d+\.\d+\.\d+\S*)", text.text, re.MULTILINE):
             return replace(known, python=Seen(found[1], where))
-        case "id" if found := re.search(r"uid=\d+\(([^)]+)\).*?groups=(.*)", text.text):
+        case "id" if found := re.search(r"(?:uid|用户id)=\d+\(([^)]+)\).*?(?:groups|组)=(?!.*[组s]=)(.*)", text.text):
             return replace(known, user=Seen(found[1], where), groups=Seen(" ".join(re.findall(r"\d+(?=\()|(?<=\()[^)]+", found[2])), where))
+        case "whoami" if found := re.fullmatch(r"\s*([\w.-]+)\s*", text.text):
+            return replace(known, user=known.user or Seen(found[1], where))
+        case "groups" if found := re.fullmatch(r"\s*(?:[\w.-]+ : )?([\w.-]+(?: [\w.-]+)*)\s*", text.text):
+            return replace(known, groups=known.groups or Seen(found[1], where))
     return known

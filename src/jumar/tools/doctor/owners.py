@@ -25,7 +25,7 @@ PLACES: tuple[tuple[str, Any], ...] = tuple(  # where a name of a kind stands: g
     for kind, pattern in (
         ("user host", rf"({_NAME})@({_HOST})(?::\s?|\s)[^\s\]#$]{{0,200}}\]?\s?[#$](?:\s|$)"),
         ("user", r"(?:/home|/Users|\\Users\\|[A-Z]:/Users)[/\\]*([^\s/\\:;,\"'<>|*()\[\]{}=]+)"),
-        ("user", rf"\buid=\d+\(({_NAME})\)"),
+        ("user", rf"(?:\buid|用户id)=\d+\(({_NAME})\)"),
         ("user", rf"\b(?:USER|LOGNAME|USERNAME|SUDO_USER|NB_USER)[\"']?\s*[=:]\s*[\"']?({_NAME})"),
         ("user", rf"(?i)\b(?:logged in as|login name|user ?name)[\"']?\s*[=:]\s*[\"']?({_NAME})"),
         ("user", rf"\b[Uu]ser[\"']?[ \t]*[:=：][ \t]*[\"']?({_NAME})[\"']?(?:[\s,，;；。、]|$)"),

@@ -16,7 +16,7 @@ _PROMPT = re.compile(
 )
 _WORDS = """needs-glibcxx access npu-smi hccn_tool ls ll cat env printenv export set pip pip3 python python3 conda lsmod dmesg uname docker nerdctl crictl
 kubectl ldd df free ifconfig ip ulimit strings id groups lspci ss netstat head tail which echo mount
-grep egrep zgrep rpm dpkg lscpu hostname date sysctl getconf gcc"""
+grep egrep zgrep whoami rpm dpkg lscpu hostname date sysctl getconf gcc"""
 LONGEST = 2000  # a longer line is no prompt
 LARGEST = 4 << 20  # characters: a longer text is a log, nobody pastes that much
 KNOWN = frozenset(_WORDS.split())

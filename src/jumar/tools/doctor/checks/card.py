@@ -33,7 +33,8 @@ def unhealthy(v: View) -> list[Fact]:
         if not ours and len(bad) == 1:  # an answer without its command is of the one card that is not well
             ours = [(s, one) for s, one in told if one.npu is None]
         values = {"npu": npu.npu, "name": npu.name, "health": npu.health, **_events(ours)}
-        places = [smi.place(npu.line), *(s.line_of(one, r"Error (?:Code|Information)\s*:") for s, one in ours[:1])]
+        said = [(s, one) for s, one in ours if one.text("error_code")][:1]
+        places = [smi.place(npu.line), *(s.line_of(one, r"Error Code\s*:") for s, one in said)]
         found.append(fact("card-unhealthy", places, **values))
     if not found:
         for smi, one in told:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from jumar.device.ascend import pairings, read_version
 from jumar.tools.doctor.machine import Output, Seen
-from jumar.tools.doctor.view import View, fact
+from jumar.tools.doctor.view import Smi, View, fact
 from jumar.tools.knowledge import Fact
 
 _LOG = "/var/log/ascend_seclog/ascend_install.log"
@@ -112,6 +112,19 @@ def half_upgraded(v: View) -> list[Fact]:
     return []
 
 
+def nodes_differ(v: View) -> list[Fact]:
+    """Tables of several nodes whose drivers have different versions."""
+    found: dict[str, Smi] = {}
+    for smi in v.smi:
+        if smi.read.npus and re.match(r"\d", smi.read.driver) and smi.text.source not in {s.text.source for s in found.values()}:
+            found.setdefault(smi.read.driver.lower(), smi)
+    if len(found) < 2:
+        return []
+    a, b = list(found.values())[:2]
+    places = [s.text.find(r"npu-smi\s+\S+\s+Version:") for s in (a, b)]
+    return [fact("nodes-differ", places, a=a.read.driver, a_from=a.text.source, b=b.read.driver, b_from=b.text.source)]
+
+
 def modules_missing(v: View) -> list[Fact]:
     """The driver is installed, its modules are not in the kernel (on a host)."""
     m = v.machine
@@ -190,6 +203,7 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     modules_missing,
     firmware_pair,
     half_upgraded,
+    nodes_differ,
     kernel_log,
     npu_smi_fails,
 )

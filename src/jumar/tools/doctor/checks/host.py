@@ -58,7 +58,7 @@ def memory_low(v: View) -> list[Fact]:
 
 def _free(v: View) -> list[Fact]:
     for output in v.machine.output("free"):
-        place = output.text.find(r"^Mem:")
+        place = output.text.find(r"^(?:Mem:|内存[:：])")
         row = re.findall(r"\d{1,18}(?:\.\d{1,6})?(?:[KMGT]i?)?", place.text)[0:6] if place else []
         unit = 1024**2 if "-m" in output.command else 1024**3 if "-g" in output.command else 1
         if place and len(row) == 6:
