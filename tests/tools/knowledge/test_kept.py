@@ -81,7 +81,7 @@ def test_a_changed_file_of_the_user_is_read_anew(tmp_path: Path) -> None:
 
 def test_the_nearest_failure_and_the_verdict_are_the_same_from_the_cache(cache: Path) -> None:
     rules = load_rules()
-    asked = ["hello", "the HCCL rank table has a duplicate device ip"]
+    asked = ["hello", "error: the HCCL rank table has a duplicate device ip"]
     first = Likeness(rules).nearest(asked)
     text = "RuntimeError: call aclnnMatMul failed, detail:EZ1001"
     verdict = diagnose_text(text, rules=with_rules(rules))

@@ -22,7 +22,7 @@ def test_words_that_no_rule_has_are_near_to_none() -> None:
 
 
 def test_the_line_with_most_of_the_words_is_the_evidence() -> None:
-    like = Likeness(RULES).nearest(["hello", "the HCCL rank table has a duplicate device ip", "bye"])
+    like = Likeness(RULES).nearest(["hello", "the HCCL rank table must not have a duplicate device ip: error", "bye"])
     assert like is not None and like.line == 1
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from jumar.device.ascend import Version, component_versions, pairings
+from jumar.tools.diagnose.strangers import ASCEND, STRANGERS, other_software
 from jumar.tools.knowledge import Evidence, Fact, Hit, Moment
 
 _SIZE = r"[\d.]+ ?[KMGT]?i?B"
@@ -32,7 +33,7 @@ WAITED = (
     r"|connect(ed|ion)? to (all )?(the )?peers?.{0,40}time|wait socket establish timeout|Watchdog caught|\bEI0015\b|hcom\w*.{0,40}fail|HCCL function error"
 )
 LATEST = r"\blatest\b\S* -> \S*?(?P<version>\d+\.\d[\w.]*)"
-PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, RAISED, WAITED)
+PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, RAISED, WAITED, ASCEND, *STRANGERS.values())
 
 _SOCS = (  # fact, what names it
     ("soc-910b", re.compile(r"910B[1-4]|910b[1-4]|Atlas 800T? ?A2|\bA2\b")),
@@ -54,6 +55,7 @@ def derive(hits: Mapping[str, tuple[Hit, ...]]) -> tuple[Fact, ...]:
         *_versions([h for p in VERSIONS for h in hits.get(p, ())]),
         *_paths(hits.get(VARIABLE, ()), hits.get(LATEST, ())),
         *_raised_first(hits.get(RAISED, ()), hits.get(WAITED, ())),
+        *other_software(hits),
     )
 
 

@@ -1,7 +1,8 @@
 """The known failure whose words are nearest to a text, for texts in which no rule's pattern is found.
 
 In: rules, lines of a text.  Out: the nearest rule, how near (the cosine of word weights, 0 to 1), and the line that speaks for it.  It is a hint where
-to look, never a proof: alone it names the right layer of 4 out of 5 reports, and it also finds something near in texts where nothing is wrong.
+to look, never a proof: alone it names the right layer of 4 out of 5 reports, and it also finds something near in texts where nothing is wrong.  So it is
+asked only of a text that complains: lines of progress, information and warnings are no complaint, and their words are not compared.
 """
 
 from __future__ import annotations
@@ -17,6 +18,24 @@ from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.rule import FACT, LANGUAGES, Rule
 
 NEAR = 0.15  # below, words have too little in common
+NEAR_UNSIGNED = 0.3  # in a text without a word of an Ascend machine: any program can be refused a connection
+_SIGNED = re.compile(
+    r"ascend|atlas|npu|\bcann\b|hcc[lpn]|hcom|mind(?:spore|ie|x|speed|record|formers|data)|davinci|\bacl|ai ?core|ai ?cpu|vector ?core|devmm|dcmi|msprof|msrun"
+    r"|\b(?:atc|tbe|plog|hbm|dvpp|aipp|gert|soc|rank|device|torch|vllm|kernel|graph|operator|tensor|loss|profiler)\b|\.om\b|\bE[A-Z]\d{4}\b|[\u4e00-\u9fff]",
+    re.IGNORECASE,
+)
+_QUIET = re.compile(  # lines that complain of nothing
+    r"\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG)\b|\w*Warning: |\bwarnings\.warn\("
+    r"|\b(?i:step|iter|iteration|epoch|batch)\w*\W{0,4}(?:\[ *)?\d+.*\b(?i:loss|time|lr|acc\w*|speed|throughput|ms|grad\w*)\b\W{0,12}\d"
+    r"|\b(?i:0 errors?|0 failures|no errors?|without errors?|0 failed|errors?: 0)\b"
+)
+_COMPLAINS = re.compile(
+    r"\b(?:errors?|critical|fatal|exception|fail\w*|abort\w*|killed|denied|refused|time[ds]? ?out|timeout|can ?not|can't|couldn't|unable|invalid|mismatch\w*"
+    r"|no such|no module|not (?:found|supported|enough|installed|match|work)\w*|missing|unsupported|undefined|segmentation|core dumped|out of memory|oom"
+    r"|overflow|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
+    r"|(?:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]|[\u4e00-\u9fff]",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[A-Za-z_]+|[\u4e00-\u9fff]+|\b\d{6}\b")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _SYNTAX = re.compile(r"\(\?P<\w+>|\(\?[:i]|\\[bswdSWBD]|[\\().?*+|{}\[\]^$]")
@@ -40,10 +59,13 @@ class Likeness:
         self.places: dict[str, list[tuple[int, float]]] = {}
 
     def nearest(self, lines: list[str]) -> Like | None:
-        """The rule whose words are nearest to those of the lines, None where none is near."""
+        """The rule whose words are nearest to those of the lines, None where none is near or no line complains."""
+        said = [line for line in lines if not _QUIET.search(line)] if len(lines) > 1 else lines
+        if not any(_COMPLAINS.search(line) for line in said):
+            return None
         if not self.places:
             self._build()
-        asked = self._vector(Counter(word for line in lines for word in words(line)))
+        asked = self._vector(Counter(word for line in said for word in words(line)))
         near: defaultdict[int, float] = defaultdict(float)
         for word, weight in asked.items():
             for which, other in self.places.get(word, ()):
@@ -51,10 +73,11 @@ class Likeness:
         if not near:
             return None
         best = max(near, key=lambda which: (near[which], -which))
-        if near[best] < NEAR:
+        if near[best] < (NEAR if any(_SIGNED.search(line) for line in lines) else NEAR_UNSIGNED):
             return None
         own = {word: weight for word in asked for which, weight in self.places.get(word, ()) if which == best}
-        shares = [sum(own.get(word, 0.0) for word in set(words(line))) for line in lines]
+        telling = frozenset(said)
+        shares = [sum(own.get(word, 0.0) for word in set(words(line))) if line in telling else 0.0 for line in lines]
         return Like(self.rules[best], near[best], shares.index(max(shares)))
 
     def _build(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ TIERS = ("cause", "symptom", "hint")
 STACK = ("os", "host_env", "driver", "firmware", "hardware", "container", "kubernetes", "cann", "framework", "application")
 FACT = "fact:"
 CODE = "code:"  # an error code in any spelling: code:507018, with its family code:drv:87, or by how it begins code:EI*, code:507*
+OTHER_SOFTWARE = "fact:other-software"  # a text of another software, without a word of Ascend's
 LANGUAGES = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
 _OPENING, _CLOSING = ("(", "[", "（"), (")", "]", "）")
@@ -54,6 +55,7 @@ class Rule:
     """One kind of failure.   match: any of these finds it; also: each must be found too; without: none may be found.  Each is a regex,
     an error code in any spelling (code:507018, code:drv:87), or a fact (fact:NAME).
 
+    layer: at fault, empty where none of the machine is.
     tier: `cause` where the text names or proves the cause, `symptom` where the cause is probable, `hint` where it only points at a layer.
     rank: higher goes first within a tier; explains: findings (names, globs) that merely follow from this one.
     examples, others: texts that must, and must not, have this verdict; seen: field cases that were in view when the rule was written.
@@ -179,7 +181,9 @@ def _read_all(files: Iterable[tuple[str, bytes, bool]]) -> Iterable[Rule]:
     known = frozenset(layers())
     for name, content, tried in files:
         rules = _read(name, content, known)
-        if not tried:
+        if tried:
+            rules = [_of_ascend(rule) for rule in rules]
+        else:
             check_patterns(rules)
         for rule in rules:
             if rule.name in found:
@@ -209,6 +213,11 @@ def _read(name: str, content: bytes, known_layers: frozenset[str]) -> list[Rule]
     except ValueError as error:
         raise ToolError(Said(f"{name}: must be TOML, got {error}", f"{name}：不是正确的 TOML：{error}"), code="rule-format") from error
     return [_rule(row, name, known_layers) for row in table.get("rule", ())]
+
+
+def _of_ascend(rule: Rule) -> Rule:
+    """One of our rules: it speaks of Ascend machines, so it is not found in a text of another software, unless it asks for that."""
+    return rule if OTHER_SOFTWARE in (*rule.match, *rule.also) else replace(rule, without=(*rule.without, OTHER_SOFTWARE))
 
 
 _KEYS = frozenset(
@@ -267,7 +276,7 @@ def _rule(row: Mapping[str, Any], file: str, known_layers: frozenset[str]) -> Ru
             raise wrong(Said(f"{key} must be a text, got {row.get(key)!r}", f"{key} 必须是非空字符串，不能是 {row.get(key)!r}"))
     rule = Rule(
         name=name,
-        layer=one_of("layer", known_layers),
+        layer="" if row.get("layer") == "" else one_of("layer", known_layers),
         stack=one_of("stack", STACK),
         cause=row["cause"],
         tier=one_of("tier", TIERS),

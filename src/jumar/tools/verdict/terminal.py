@@ -63,7 +63,7 @@ def _head(verdict: Verdict, lang: str) -> Iterator[RenderableType]:
 
 
 def _layer(name: str, lang: str) -> str:
-    return f"{layers()[name].title[lang]} ({name})"
+    return f"{layers()[name].title[lang]} ({name})" if name else word("no_machine_layer", lang)
 
 
 def _title(key: str, lang: str, extra: str = "") -> Text:

@@ -30,6 +30,7 @@ WORDS = {
     "unknown": ("cause not known", "原因未知"),
     "like": ("by its words it is most like this known failure, which no line proves", "从用词看最像以下已知故障，但没有一行能证明"),
     "likely": ("most likely layer", "最可能的层"),
+    "no_machine_layer": ("none of this machine's layers", "不属于本机任何一层"),
     "no_layer": ("no layer is evident", "无法判断所在层"),
     "nothing": ("nothing could be checked", "没有可检查的内容"),
     "more": ("more", "更多"),

@@ -56,6 +56,18 @@ _NO_CODE = re2.compile(
 )
 
 
+_STRANGER = re2.compile(  # lines of others, whose numbers are their own: of a shop, a web server, a scheduler, another maker's driver
+    r"(?i)\b(?:invoices?|orders?|tickets?|customers?|payments?|purchases?|refunds?|card declined|jobs?|job_?ids?) ?[#:*]? ?(?:\d{6}|(?-i:[A-Z]{1,2}\d{4}))\b"
+    r"|\b(?:invoices?|customers?|payments?|purchases?|refunds?)\b|订单|发票|客户编号"
+    r"|\b(?:GET|POST|PUT|DELETE|HEAD|PATCH) /|\bHTTP(?:/[12](?:\.\d)?\W?)? ?[1-5]\d\d\b|\[(?:error|emerg|alert|crit|warn)\] \d+#\d+|\bslurmstepd\b"
+    r"|\bORA-\d{5}\b"
+    r"|\bNVRM\b|\bjava\.\w+\.|\bERROR \d{4} \("
+)
+_OURS = re2.compile(
+    r"(?i)ascend|npu|\bcann\b|hccl|hccp|\bacl|mindspore|mindie|davinci|ai ?core|ai ?cpu|aclnn|\bhal[A-Z]|\bdrv|\bruntime\b|\bstream|devmm|dcmi|\bGE\(|vllm"
+)
+
+
 @dataclass(frozen=True)
 class Mention:
     """A code in a line.   text: as it stands there; start: where, in characters."""
@@ -78,7 +90,7 @@ def codes_in(line: str) -> tuple[Mention, ...]:
     except UnicodeEncodeError:  # RE2 reads UTF-8, which has no lone surrogates; one character for one, so that places stay
         line = line.encode("utf-8", "replace").decode("utf-8")
         matches = list(_PATTERN.finditer(line))
-    if not matches:
+    if not matches or (_STRANGER.search(line) and not _OURS.search(line)):
         return ()
     mentions = [mention for match in matches for mention in _mentions(line, match)]
     return tuple(dict.fromkeys(mentions))  # the second event behind one word is found as such and by itself
