@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from jumar.base import ToolError
 from jumar.tools.diagnose import diagnose, diagnose_text
-from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened, source_of_text
+from jumar.tools.diagnose.sources import BLOCK, Source, blocks, opened, size_of, source_of_text
 
 LINE = "RuntimeError: 错误, error code is 507018"
 
@@ -73,6 +73,45 @@ def test_a_tar_archive_is_read_in_place_with_its_binaries_left_out(tmp_path: Pat
         "1 links or devices were left out",
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["logs.tar"]
+
+
+def test_evidence_names_every_archive_around_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tarfile.open("logs.tar.gz", "w:gz") as logs:
+        for rank in range(2):
+            Path("x.log").write_text("[INFO] step\n" * 11 + ("ImportError: libhccl.so: cannot open shared object file\n" if rank else ""))
+            logs.add("x.log", f"plog-{rank}.log")
+    with zipfile.ZipFile("bundle.zip", "w") as bundle:
+        bundle.write("logs.tar.gz", "node1/logs.tar.gz")
+        bundle.writestr("node2/run.log.gz", gzip.compress(b"[INFO] step\n"))
+    verdict = diagnose(opened((Path("bundle.zip"),)).sources)
+    assert verdict.layer == "cann_env"
+    assert str(verdict.findings[0].evidence[0]) == "bundle.zip!node1/logs.tar.gz!plog-1.log:12"
+    assert verdict.sources == tuple(
+        f"bundle.zip!{name}" for name in ("node1/logs.tar.gz!plog-0.log", "node1/logs.tar.gz!plog-1.log", "node2/run.log.gz")
+    )
+
+
+def test_where_no_path_gives_text_that_is_an_error_and_else_a_note(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"PK\x05\x06" + bytes(18))
+    (tmp_path / "run.log").write_text(LINE)
+    with pytest.raises(ToolError, match=r"x\.zip: holds no files"):
+        texts_of(tmp_path / "x.zip")
+    found = opened((tmp_path / "x.zip", tmp_path / "run.log"))
+    assert [source.name for source in found.sources] == [str(tmp_path / "run.log")]
+    assert found.notes == [f"{tmp_path / 'x.zip'}: holds no files"]
+    with pytest.raises(ToolError, match="gone"):
+        opened((tmp_path / "run.log", tmp_path / "gone.log"))
+
+
+def test_progress_counts_the_bytes_on_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.gz").write_bytes(gzip.compress(LINE.encode() * 50_000))
+    (tmp_path / "d/b.log").write_text(LINE * 9000)
+    told: list[int] = []
+    for source in opened((tmp_path,), told.append).sources:
+        assert b"".join(blocks(source))
+    assert sum(told) == size_of((tmp_path,)) == sum(f.stat().st_size for f in (tmp_path / "d").iterdir())
 
 
 def test_a_zip_archive_is_read_in_place(tmp_path: Path) -> None:

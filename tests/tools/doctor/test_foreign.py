@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -113,6 +114,34 @@ def test_windows_line_ends_colours_and_gbk_are_read(tmp_path: Path) -> None:
     machine = foreign(tmp_path)
     assert machine.files["/usr/local/Ascend/driver/version.info"].keys()["Version"].value == "25.0.rc1.1"
     assert machine.listings["/dev"].lacks("davinci0")
+
+
+@pytest.mark.parametrize("kind", FIVE, ids=named)
+def test_a_machine_is_recognised_in_an_archive_within_an_archive(kind: Kind, tmp_path: Path) -> None:
+    inner = tmp_path / "node1.tar.gz"
+    with tarfile.open(inner, "w:gz") as packed:
+        for name, text in kind.files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            packed.addfile(member, io.BytesIO(text.encode()))
+    with zipfile.ZipFile(tmp_path / "bundle.zip", "w") as bundle:
+        bundle.write(inner, "support/node1.tar.gz")
+        bundle.writestr("support/train.log.gz", gzip.compress(b"[INFO] step 1\n"))
+    plain, packed_ = (examine(foreign(path)).verdict for path in (write_folder(kind, tmp_path / "m"), tmp_path / "bundle.zip"))
+    assert [f.rule.name for f in packed_.findings] == [f.rule.name for f in plain.findings]
+    assert [(e.source, e.line) for f in packed_.findings for e in f.evidence if e.line] == [
+        (f"support/node1.tar.gz!{e.source}", e.line) for f in plain.findings for e in f.evidence if e.line
+    ]
+    assert any(log.source == "support/train.log.gz" for log in foreign(tmp_path / "bundle.zip").logs)
+
+
+def test_a_collection_within_a_bundle_is_whole(tmp_path: Path) -> None:
+    whole = texts(foreign(write_folder(KINDS["healthy"], tmp_path / "m")))
+    write_archive(Kind("again", whole), tmp_path / "node7.tar.gz")
+    with tarfile.open(tmp_path / "bundle.tar", "w") as bundle:
+        bundle.add(tmp_path / "node7.tar.gz", "node7.tar.gz")
+    machine = foreign(tmp_path / "bundle.tar")
+    assert machine.whole and "/etc/ascend_install.info" in machine.files
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/../../b.txt"])

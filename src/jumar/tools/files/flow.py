@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from jumar.base import UNSAID, Said, reason
 
 PIECE = 256 << 10  # bytes that are asked for at once
-FREE = 256 << 20  # bytes that anything may unfold to, whatever its size
+FREE = 64 << 20  # bytes that anything may unfold to, whatever its size
 MOST_RATIO = 500  # bytes beyond that for each byte of the file: logs unfold to 10 to 100 times their size, bombs to 1,000 and more
 
 
