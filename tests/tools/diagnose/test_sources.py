@@ -104,6 +104,17 @@ def test_where_no_path_gives_text_that_is_an_error_and_else_a_note(tmp_path: Pat
         opened((tmp_path / "run.log", tmp_path / "gone.log"))
 
 
+def test_of_many_damaged_files_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"{number}.gz").write_bytes(gzip.compress(os.urandom(9000).hex().encode())[:-20])
+    found = opened((tmp_path,))
+    assert sum(bool(b"".join(blocks(source))) for source in found.sources) == 9
+    assert [note.partition(": ")[2] for note in found.notes] == [
+        *["read up to where it breaks off (it ends too early)"] * 5,
+        "4 more files are damaged or beyond a limit",
+    ]
+
+
 def test_progress_counts_the_bytes_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.gz").write_bytes(gzip.compress(LINE.encode() * 50_000))

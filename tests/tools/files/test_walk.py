@@ -10,6 +10,7 @@ import os
 import random
 import stat
 import struct
+import sys
 import tarfile
 import time
 import tracemalloc
@@ -245,9 +246,13 @@ def test_a_method_that_is_not_read_is_named_and_the_others_are_read() -> None:
 
 
 def test_zst_is_read_where_python_can_and_told_where_it_cannot() -> None:
-    data = bytes.fromhex("28b52ffd04581901") + b"\x00" + LINE  # magic; a wrong frame is told as well
+    data = bytes.fromhex("28b52ffd0458210000") + b"line" + bytes.fromhex("4b3caeee")
     found, notes = read(data)
-    assert found == {"x": b""} and len(notes) == 1
+    if sys.version_info >= (3, 14):
+        assert (found, notes) == ({"x": b"line"}, [])
+        assert len(read(data[:-6])[1]) == 1
+    else:
+        assert (found, notes) == ({"x": b"zst is not read by this Python (3.14 reads it): unpack it with zstd -d"}, [])
 
 
 @pytest.mark.parametrize("form", ARCHIVES)

@@ -25,6 +25,7 @@ from jumar.tools.files.walk import Limits, Progress, Walk, is_packed
 BLOCK = 256 * 1024
 LONGEST = 32 * 1024  # of one line: what stands behind is a line of its own
 LIMITS = Limits()
+_NOTES = 5  # of one path on what is damaged
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,9 @@ def _sources(paths: tuple[Path, ...], notes: list[Said], progress: Progress) -> 
         except OSError as error:  # it was there when we looked
             why = reason(error)
             notes.append(Said(f"{name}: read up to {why}", f"{name}：读到中途出错：{why.zh}"))
-        notes += walk.notes
+        notes += walk.notes[:_NOTES]
+        if (more := len(walk.notes) - _NOTES) > 0:
+            notes.append(Said(f"{name}: {more} more files are damaged or beyond a limit", f"{name}：另有 {more} 个文件损坏或超出上限"))
         notes += [Said(f"{name}: {number} {why}", f"{name}：{number} {why.zh}") for why, number in left.items()]
         if count == before and not left and not walk.notes:
             notes.append(Said(f"{name}: holds no files", f"{name}：其中没有文件"))

@@ -9,10 +9,11 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
-from jumar.base import Said
+from jumar.base import UNSAID, Said
 from jumar.tools.files.flow import EARLY, PIECE, Budget, Damage, Flow, what_of
 
 _MOST_FOR_XZ = 128 << 20  # bytes of memory: `xz -9` makes files that take 65 MB
@@ -53,27 +54,28 @@ def worked(flow: Flow, machine: _Machine) -> Iterator[bytes]:
     flow.give_back(machine.unused_data)
 
 
+@cache
+def _zstd() -> Any:
+    """Python's module for zst, None before 3.14."""
+    try:
+        return import_module("compression.zstd")
+    except ImportError:
+        return None
+
+
 def _zst(flow: Flow) -> Iterator[bytes]:
     try:
-        zstd: Any = import_module("compression.zstd")
-    except ImportError:
-        raise Damage(
-            Said(
-                "zst is not read by this Python (3.14 reads it): unpack it with zstd -d",
-                "这个 Python 不能读 zst（3.14 可以）：请用 zstd -d 解压",
-            )
-        ) from None
-    try:
-        yield from worked(flow, zstd.ZstdDecompressor())  # windows of more than 128 MB are refused by default
-    except zstd.ZstdError as error:
+        yield from worked(flow, _zstd().ZstdDecompressor())  # windows of more than 128 MB are refused by default
+    except _zstd().ZstdError as error:
         raise Damage(what_of(error)) from error
 
 
+_ZST = b"\x28\xb5\x2f\xfd"
 _CODECS: dict[bytes, Codec] = {  # by how they begin
     b"\x1f\x8b": lambda flow: inflated(flow, 31),
     b"BZh": lambda flow: worked(flow, bz2.BZ2Decompressor()),
     b"\xfd7zXZ\x00": lambda flow: worked(flow, lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_FOR_XZ)),
-    b"\x28\xb5\x2f\xfd": _zst,
+    _ZST: _zst,
 }
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # a text may well begin with BZh
 _OTHERS = {
@@ -87,19 +89,28 @@ _OTHERS = {
 
 
 def codec_of(start: bytes) -> Codec | None:
-    """What unfolds a stream that begins so, None where it is not compressed."""
-    return next(
-        (codec for magic, codec in _CODECS.items() if start.startswith(magic) and (magic != b"BZh" or start[4:10] in _BZ2_BLOCKS)), None
-    )
+    """What unfolds a stream that begins so, None where it is not compressed, or not so that it can be read here."""
+    magic = next((magic for magic in _CODECS if start.startswith(magic)), b"")
+    if (magic == b"BZh" and start[4:10] not in _BZ2_BLOCKS) or (magic == _ZST and not _zstd()):
+        return None
+    return _CODECS.get(magic)
 
 
-def unread_form(start: bytes) -> str:
-    """The name of a packed form that is known but not read, empty where it is none.
+def why_unread(start: bytes) -> Said:
+    """Why a packed form that is known is not read, empty where it is none or is read.
 
-    >>> unread_form(b"Rar!\\x1a\\x07\\x01"), unread_form(b"plain")
-    ('rar', '')
+    >>> why_unread(b"Rar!\\x1a\\x07\\x01"), why_unread(b"plain")
+    ('rar is not read: unpack it, or pack it as tar.gz or zip', '')
     """
-    return next((name for magic, name in _OTHERS.items() if start.startswith(magic)), "")
+    if start.startswith(_ZST) and not _zstd():
+        return Said(
+            "zst is not read by this Python (3.14 reads it): unpack it with zstd -d",
+            "这个 Python 不能读 zst（3.14 可以）：请用 zstd -d 解压",
+        )
+    form = next((name for magic, name in _OTHERS.items() if start.startswith(magic)), "")
+    if not form:
+        return UNSAID
+    return Said(f"{form} is not read: unpack it, or pack it as tar.gz or zip", f"不能读 {form}：请解压，或改用 tar.gz 或 zip")
 
 
 def unfolded(flow: Flow, codec: Codec, budget: Budget) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from jumar.base import UNSAID, Said, reason
 from jumar.tools.files.flow import PIECE, Budget, Damage, Flow
 from jumar.tools.files.member import Member, plain
 from jumar.tools.files.tar import BLOCK, is_tar, tar_members
-from jumar.tools.files.unfold import codec_of, unfolded, unread_form
+from jumar.tools.files.unfold import codec_of, unfolded, why_unread
 from jumar.tools.files.zip import is_zip, zip_members
 
 Progress = Callable[[int], None]
@@ -133,15 +133,8 @@ class Walk:
         start = flow.peek(BLOCK)
         codec = codec_of(start)
         packed = is_zip(start) or is_tar(start)
-        if form := unread_form(start):
-            yield self._counted(
-                replace(
-                    member,
-                    closed=Said(
-                        f"{form} is not read: unpack it, or pack it as tar.gz or zip", f"不能读 {form}：请解压，或改用 tar.gz 或 zip"
-                    ),
-                )
-            )
+        if why := why_unread(start):
+            yield self._counted(replace(member, closed=why))
         elif packed and not named and member.name.endswith(_PROGRAMS):
             yield self._counted(replace(member, closed=Said("a package of a program", "程序包")))
         elif (codec or (packed and not opened)) and depth >= self._limits.depth:
@@ -192,4 +185,4 @@ class Walk:
 
 def is_packed(start: bytes) -> bool:
     """Does a file that begins so hold others, or unfold to one?"""
-    return bool(codec_of(start) or unread_form(start)) or is_zip(start) or is_tar(start)
+    return bool(codec_of(start) or why_unread(start)) or is_zip(start) or is_tar(start)
