@@ -171,6 +171,17 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "ls_dev.txt": dev(mode="crw-rw----"),
         "id.txt": "用户id=1001(worker) 组id=1001(worker) 组=1001(worker),1000(HwHiAiUser)\n",
     },
+    "settings of the kernel": {"sysctl.txt": "kernel.pid_max = 4194304\nvm.nr_hugepages = 0\nvm.overcommit_memory = 0\n"},
+    "an environment of conda": {
+        "pip_list.txt": "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip:\n      - numpy==1.26.4\n      - torch==2.5.1\n      - torch-npu==2.5.1\n",
+        "python.txt": "",
+    },
+    "counters of a sound port": {
+        "hccn.txt": "$ hccn_tool -i 3 -stat -g\npacket statistics:\nmac_rx_pfc_pkt_num:9911\nroce_new_pkt_rty_num:12\nroce_qp_status_err_num:0\n"
+    },
+    "addresses of all ports": {
+        "hccn.txt": "".join(f"$ hccn_tool -i {i} -ip -g\nipaddr:10.1.0.1{i}\nnetmask:255.255.0.0\n" for i in range(2))
+    },
     "memory and disks, told in Chinese": {
         "free.txt": "       总计 已用 空闲 共享 缓冲/缓存 可用\n内存： 790000000 60000000 600000000 12000 80000000 680000000\n",
         "df.txt": "文件系统 容量 已用 可用 已用% 挂载点\n/dev/sda2 500G 80G 420G 17% /\n",
@@ -308,6 +319,19 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "rank-table-address-differs": {"etc/hccn.conf": HCCN4, "hccl.json": TABLE4.replace("192.168.1.12", "192.168.1.93")},
+    "card-address-missing": {
+        "hccn.txt": "$ hccn_tool -i 0 -ip -g\nipaddr:10.1.0.10\nnetmask:255.255.0.0\n$ hccn_tool -i 1 -ip -g\nipaddr:10.1.0.11\n"
+        "netmask:255.255.0.0\n$ hccn_tool -i 2 -ip -g\nhccn_tool cmd execute failed\n"
+    },
+    "card-packets-lost": {
+        "hccn.txt": "$ hccn_tool -i 3 -stat -g\npacket statistics:\nmac_rx_pfc_pkt_num:9911\nroce_new_pkt_rty_num:44120\n"
+    },
+    "kernels-of-other-version": {
+        **{name: "" for name in cann() if "opp_kernel" in name or "kernels" in name},
+        "opp_kernel_version.info": sample(
+            "opp_kernel_version.info_8.1.RC1", ("8.1.RC1", "8.0.RC3"), ("Version=7.7.0.1.238", "Version=7.5.0.1.129")
+        ),
+    },
     "nodes-differ": {"node2/npu-smi.txt": smi("24.1.rc3")},
     "driver-module-refused": {
         "dmesg.txt": "[ 9.1] drv_pcie_host: disagrees about version of symbol module_layout\n",
@@ -568,3 +592,30 @@ def test_a_user_outside_of_the_group_is_known_however_the_system_tells_it(who: s
     verdict = examine(foreign(tmp_path)).verdict
     assert verdict.findings[0].rule.name == "machine-device-nodes-permission"
     assert "usermod -a -G HwHiAiUser li" in verdict.findings[0].fix("en")[0]
+
+
+def test_an_exported_environment_names_packages_and_python(tmp_path: Path) -> None:
+    (tmp_path / "env.yml").write_text(
+        "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip:\n      - torch==2.4.0\n      - torch-npu==2.5.1\n"
+    )
+    machine = foreign(tmp_path)
+    assert machine.identity.python is not None
+    assert machine.identity.python.value == "3.10.14"
+    assert [f.name for f in facts(machine) if f.name == "torch-npu-for-other-torch"] == ["torch-npu-for-other-torch"]
+
+
+def test_of_a_kernel_log_the_rules_read_what_the_driver_and_the_killer_say(tmp_path: Path) -> None:
+    (tmp_path / "npu-smi.txt").write_text(smi())
+    killed = "[ 9.2] Out of memory: Killed process 41233 (python) total-vm:331120000kB, anon-rss:251120000kB\n"
+    (tmp_path / "dmesg.txt").write_text(f"[ 8.1] EXT4-fs error (device sdb1): No space left on device\n{killed}")
+    verdict = examine(foreign(tmp_path)).verdict
+    assert verdict.layer == "memory"
+    assert [(e.source, e.line) for e in verdict.findings[0].evidence][:1] == [("dmesg.txt", 2)]
+
+
+def test_a_library_of_npu_smi_that_a_container_lacks_was_not_mounted(tmp_path: Path) -> None:
+    said = "npu-smi: error while loading shared libraries: libdcmi.so: cannot open shared object file: No such file or directory"
+    (tmp_path / "x.log").write_text(f"root@c:/# npu-smi info\n{said}\nroot@c:/# cat /proc/1/cgroup\n0::/docker/4f1c\n")
+    verdict = examine(foreign(tmp_path)).verdict
+    assert verdict.layer == "container"
+    assert "/usr/local/dcmi" in verdict.findings[0].what("en")

@@ -245,6 +245,8 @@ class _Gather:
             return
         if _FAILED.search(line):
             where = "" if self.current is None else f" of device {self.current}"
+            if self.form == "ip" and self.current is not None:
+                self.put("ip", at, self.current, {"ip": ""})
             self.complaints.append(Complaint(f"hccn_tool{where}: it failed, {quoted(line)}", at, "failed"))
             return
         heading = line.strip().rstrip(":").lower()
@@ -272,6 +274,7 @@ class _Gather:
         if words in _PLAIN and (self.form or words not in _LOOSE):
             name = _PLAIN[words]
             value = value.upper() if name == "link" else value.split(",")[0].strip()
+            value = "" if name == "ip" and value == "0.0.0.0" else value  # none is set
             self.put(name, at, None, {name: value})
             if name == "link" and value not in {"UP", "DOWN"}:
                 self.complaints.append(Complaint(f"hccn_tool: link status must be UP or DOWN, got {quoted(value)}", at, "value"))

@@ -5,6 +5,7 @@ In: a `Machine`.  Out: a `Verdict` with the machine's components and its three l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,7 +15,7 @@ from jumar.tools.diagnose.diagnose import ready
 from jumar.tools.diagnose.sources import source_of_text
 from jumar.tools.doctor.checks import facts
 from jumar.tools.doctor.levels import Child, Tried, child, levels
-from jumar.tools.doctor.machine import Machine, Seen
+from jumar.tools.doctor.machine import LONGEST, Machine, Seen, Text
 from jumar.tools.doctor.view import View, view
 from jumar.tools.knowledge import Evidence, Fact, Moment
 from jumar.tools.verdict import Component, Level, Verdict
@@ -61,7 +62,8 @@ def examine(machine: Machine, lang: str = "en", run: Child = child) -> Examinati
     of_levels = (one for level in three for one in level.facts)
     found = (*facts(machine), *(replace(one, moment=Moment(0.0, 0, 1_000_000 + i)) for i, one in enumerate(of_levels)))
     wrong = tuple(one for one in found if one.name not in REMARKS)
-    verdict = ready().of([source_of_text(log.source, log.text) for log in machine.logs], wrong)
+    logs = (*machine.logs, *(_of_driver(o.text) for o in machine.output("dmesg") if not machine.here))
+    verdict = ready().of([source_of_text(log.source, log.text) for log in logs], wrong)
     verdict = _apart(verdict)
     bad = [f.rule.name.removeprefix("machine-") for f in (*verdict.findings, *verdict.followed)]
     verdict = replace(
@@ -87,6 +89,15 @@ def _apart(verdict: Verdict) -> Verdict:
         findings=(*verdict.findings, *(replace(f, follows="") for f in own)),
         followed=tuple(f for f in verdict.followed if f not in own),
     )
+
+
+_OF_DRIVER = re.compile(r"\[ascend\]|\bdavinci|\bdevdrv|oom-kill|Out of memory: Killed", re.IGNORECASE)
+
+
+def _of_driver(kernel: Text) -> Text:
+    """Of a kernel's log that was copied what the driver says, and whom the system killed; the other lines are blank, so that the numbers hold."""
+    lines = [line if _OF_DRIVER.search(line[:LONGEST]) else "" for line in kernel.text.split("\n")]
+    return Text(kernel.source, "\n" * (kernel.first_line - 1) + "\n".join(lines))
 
 
 def _remarks(found: tuple[Fact, ...], lang: str) -> Iterator[str]:

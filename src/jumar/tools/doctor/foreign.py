@@ -65,6 +65,8 @@ def foreign(path: Path) -> Machine:
             _from_file(place, pieces.files[place], pieces)
         elif name != f"{beside}{MANIFEST}":
             _file(name, text, pieces)
+    if pieces.identity.python is None and "python" in pieces.packages:  # conda lists it as a package
+        pieces.identity = replace(pieces.identity, python=pieces.packages["python"])
     machine = Machine(
         pieces.files,
         pieces.listings,

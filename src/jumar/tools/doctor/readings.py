@@ -95,6 +95,7 @@ _ROWS = (  # of `pip list`, `pip freeze`, `conda list`, `pip list -v`
     re.compile(r"^(?P<name>[A-Za-z][\w.-]*) @ \S*?-(?P<version>\d[\w.+]*)-\S+\.whl(?:#\S*)?$"),
     re.compile(r"^\s*(?P<name>[A-Za-z][\w.-]*)\s+(?P<version>\d[\w.+!-]*)(?:\s+\S.*)?$"),
     re.compile(r"^\|?\s*(?P<name>[A-Za-z][\w.-]*)\s*\|\s*(?P<version>\d[\w.+!-]*)\s*\|?$"),
+    re.compile(r"^\s*- (?P<name>[A-Za-z][\w.-]*)={1,2}(?P<version>\d[\w.+!-]*)(?:=\S+)?\s*$"),
     re.compile(r"^\[(?:pip3?|conda)\] (?P<name>[A-Za-z][\w.-]*)(?:==|\s+)(?P<version>\d[\w.+!-]*)"),
 )
 

@@ -44,6 +44,8 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("file:/proc/net/tcp", r"^\s*sl\s+local_address"),
     ("ulimit", r"^open files\s+.*\(-n\)|^max locked memory\s"),
     ("pip", r"^Package\s+Version|^# packages in environment|^# Name\s+Version|^torch==|^numpy==|^torch[_-]npu==|^mindspore(?:-\w+)?=="),
+    ("pip", r"^\s*- (?:python|pip|numpy|torch|torch[-_]npu|mindspore)={1,2}\d"),  # an environment of conda, as it is exported
+    ("known", r"^(?:net\.ipv4|net\.core|kernel|vm|fs)\.\S+ = "),  # sysctl
     ("glibcxx", r"^GLIBCXX_3\.4(?:\.\d+)?$"),
     ("ldd", r"^ldd \(.*\) \d+\.\d+|^\s*lib\S+\.so\S* => (?:/\S+ \(0x|not found)"),
     ("uname", r"^Linux \S+ \d+\.\d+\S*"),

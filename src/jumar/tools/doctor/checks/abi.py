@@ -73,6 +73,8 @@ def cann_imports(v: View) -> list[Fact]:
     packages = v.machine.packages
     if not packages or not v.releases or not (v.machine.package("torch-npu") or v.machine.package("mindspore")) or "pip" not in packages:
         return []
+    if packages["pip"].evidence.text.startswith("- "):
+        return []  # a file that somebody wrote names what he wants, not all that is there
     lacking = [name for name in CANN_NEEDS if v.machine.package(name) is None]
     if not lacking:
         return []

@@ -91,6 +91,12 @@ def mixed(v: View) -> list[Fact]:
 
 def parts_differ(v: View) -> list[Fact]:
     """Within one CANN: what a package requires of another, and the version that is there."""
+    alone = next((r for r in v.releases if set(r.parts) == {"opp_kernel"} and not r.toolkit), None)
+    for release in (v.used,) if v.used else v.releases:
+        if alone and release is not alone and release.parts and "opp_kernel" not in release.parts and release.kernels is None:
+            stated = alone.parts["opp_kernel"].get("Version")
+            values = {"part": "opp_kernel", "version": alone.version, "by": "toolkit", "wanted": release.version, "cann": release.version}
+            return [fact("kernels-of-other-version", [stated, release.evidence], **values)]
     for release in (v.used,) if v.used else v.releases:
         for pair in declared_pairings(release.files):
             if pair.verdict != "outside" or pair.b == "ascendhal":

@@ -42,13 +42,19 @@ def npu_smi_fails(v: View) -> list[Fact]:
                     failure.code, "npu-smi-fails"
                 )
                 found.append(fact(name, [place], code=failure.code))
-            elif failure.kind == "library":
-                found.append(fact("npu-smi-library-missing", [place]))
+            elif failure.kind == "library":  # in a container its folder was not mounted
+                found.append(
+                    fact("container-driver-not-mounted" if v.inside else "npu-smi-library-missing", [place], what=_mount_of(failure.text))
+                )
             elif failure.kind == "not-found" and (v.inside or v.devices):
                 found.append(fact("npu-smi-absent", [place]))
         if not smi.read.failures and re.search(r"no answer within [\d.]+ s", smi.text.text):
             found.append(fact("npu-smi-hangs", [smi.text.at(0)]))
     return found[:2]
+
+
+def _mount_of(text: str) -> str:
+    return "/usr/local/dcmi (npu-smi's own library)" if "libdcmi" in text else "/usr/local/Ascend/driver/lib64"
 
 
 def firmware_pair(v: View) -> list[Fact]:

@@ -113,6 +113,36 @@ def tls(v: View) -> list[Fact]:
     return [fact("hccl-tls-mixed", [states["0"], states["1"]])] if {"0", "1"} <= set(states) else []
 
 
+def address_missing(v: View) -> list[Fact]:
+    """A card without an address while the others have one."""
+    have = {device for device, _, _ in _own_addresses(v)}
+    for output in v.machine.output("hccn"):
+        for one in parse_hccn(f"$ {output.command}\n{output.text.text}").devices:
+            if "ip" in one.lines and not one.ip and not one.assumed and len(have) > 1:
+                return [fact("card-address-missing", [output.text.at(0)], device=one.device, count=len(have))]
+    conf = v.machine.file("/etc/hccn.conf")
+    cards = {str(npu.npu) for smi in v.smi for npu in smi.read.npus if npu.generation in ("910", "910b")}
+    lacking = sorted(cards - have, key=int)
+    if conf and lacking and len(have & cards) > len(lacking) and not v.inside:
+        return [fact("card-address-missing", [conf.find(r"^address_\d") or conf.at(0)], device=lacking[0], count=len(have))]
+    return []
+
+
+_MANY_PACKETS = 1000  # that were sent again or came damaged: on a sound network these counters stay near 0
+
+
+def packets_lost(v: View) -> list[Fact]:
+    """Counters of packets that were sent again, came damaged or out of order."""
+    found = []
+    for output in v.machine.output("hccn"):
+        for wrong in check_hccn(parse_hccn(f"$ {output.command}\n{output.text.text}")):
+            told = re.fullmatch(r"device (\d+): (\w+) must be 0, got (\d+)", wrong.what) if wrong.kind == "counter" else None
+            if told and int(told[3]) >= _MANY_PACKETS:
+                place = output.text.find(rf"\b{told[2]}\s*:\s*{told[3]}\b") or output.text.at(0)
+                found.append((int(told[3]), fact("card-packets-lost", [place], device=told[1], counter=told[2], value=told[3])))
+    return [max(found, key=lambda pair: pair[0])[1]] if found else []
+
+
 _PORT_FAULTS = {  # kind of check_hccn -> fact
     "link-down": "card-port-down",
     "net-health": "card-network-unhealthy",
@@ -161,7 +191,9 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     rank_table_gone,
     rank_table_bad,
     addresses,
+    address_missing,
     tls,
     links,
+    packets_lost,
     values,
 )
