@@ -23,17 +23,8 @@ VERSIONS = (
 )
 SOC = r"(910|310|950|Atlas|soc_?version)"
 VARIABLE = r"\b(LD_LIBRARY_PATH|PYTHONPATH|PATH|ASCEND_\w+|TOOLCHAIN_HOME|CANN_\w+)['\"]?\s*[=:]\s*['\"]?\S*(Ascend|cann|ascend-toolkit)\S*"
-RAISED = (
-    r"\b(?P<error>KeyError|IndexError|TypeError|ValueError|AttributeError|NameError|UnboundLocalError|FileNotFoundError|ModuleNotFoundError"
-    r"|ImportError|AssertionError|ZeroDivisionError|PermissionError|NotADirectoryError|EOFError|UnicodeDecodeError|\w*JSONDecodeError"
-    r"|UnpicklingError|RecursionError|StopIteration|SyntaxError|IndentationError|SafetensorError|HFValidationError|pickle\.\w+Error)\b ?:? ?(?P<why>.{0,160})"
-)
-WAITED = (
-    r"\bEI000[26]\b|Getting socket times out|Notify register|\[TaskExecStage\]\[Timeout\]|HCCL_E_TIMEOUT|HCCL error in|hccl\w*.{0,60}error code is \d"
-    r"|connect(ed|ion)? to (all )?(the )?peers?.{0,40}time|wait socket establish timeout|Watchdog caught|\bEI0015\b|hcom\w*.{0,40}fail|HCCL function error"
-)
 LATEST = r"\blatest\b\S* -> \S*?(?P<version>\d+\.\d[\w.]*)"
-PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, RAISED, WAITED, ASCEND, *STRANGERS.values())
+PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, ASCEND, *STRANGERS.values())
 
 _SOCS = (  # fact, what names it
     ("soc-910b", re.compile(r"910B[1-4]|910b[1-4]|Atlas 800T? ?A2|\bA2\b")),
@@ -54,7 +45,6 @@ def derive(hits: Mapping[str, tuple[Hit, ...]]) -> tuple[Fact, ...]:
         *_chips(hits.get(SOC, ())),
         *_versions([h for p in VERSIONS for h in hits.get(p, ())]),
         *_paths(hits.get(VARIABLE, ()), hits.get(LATEST, ())),
-        *_raised_first(hits.get(RAISED, ()), hits.get(WAITED, ())),
         *other_software(hits),
     )
 
@@ -144,20 +134,3 @@ def _paths(hits: tuple[Hit, ...], latest: tuple[Hit, ...] = ()) -> list[Fact]:
         return []
     evidence = tuple(dict.fromkeys(hit.evidence for hit in places.values()))
     return [Fact("paths-of-several-canns", {"versions": ", ".join(places)}, evidence, max(h.moment for h in places.values()))]
-
-
-def _raised_first(raised: tuple[Hit, ...], waited: tuple[Hit, ...]) -> list[Fact]:
-    """The exception of the program after which the other ranks waited in vain."""
-    if not raised or not waited:
-        return []
-    first, wait = min(raised, key=lambda h: h.moment), min(waited, key=lambda h: h.moment)
-    if first.moment >= wait.moment or (first.rank == wait.rank and first.rank >= 0):
-        return []
-    return [
-        Fact(
-            "raised-before-peers-waited",
-            {**first.groups, "rank": str(first.rank) if first.rank >= 0 else ""},
-            (first.evidence,),
-            first.moment,
-        )
-    ]

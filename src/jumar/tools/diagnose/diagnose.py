@@ -13,8 +13,9 @@ from time import gmtime, strftime
 
 from jumar.base import Said, config
 from jumar.device.ascend import Mention, codes_in
-from jumar.tools.diagnose import derive
+from jumar.tools.diagnose import derive, ranks
 from jumar.tools.diagnose.harmless import HARMLESS
+from jumar.tools.diagnose.ranks import Processes
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
 from jumar.tools.knowledge import CODE as CODE_PREFIX
@@ -46,6 +47,7 @@ _OF_FILES = re.compile(r"/|\\\.[A-Za-z(]")  # in a pattern that looks for the na
 NOT_KNOWN = "not_known"  # the cause of hints that only name a layer
 _GAP = 6 * 3600  # seconds between errors of one run at most: HCCL waits for less than five hours
 _DATED = 1e8  # seconds from which on a time has a date
+_NAMED = 3  # files in a note
 _ASKED = 100  # lines of errors that are compared with known failures
 
 
@@ -61,12 +63,16 @@ class Diagnosis:
         """The verdict on sources.   facts: what else is known."""
         scanned = scan(self.patterns, sources)
         cut = _last_run(scanned.hits.get(ERROR, ()))
-        if cut:
-            old = {hit.evidence for hit in scanned.hits[ERROR] if _DATED < hit.moment.seconds < cut}
+        old = _of_earlier_runs(scanned.hits.get(ERROR, ()), cut)
+        if old:
             scanned.hits = {pattern: tuple(h for h in hits if h.evidence not in old) for pattern, hits in scanned.hits.items()}
         mentions = _mentions(scanned)
-        found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, (*facts, *derive.derive(scanned.hits)))
+        processes = Processes(scanned.hits)
+        known = (*facts, *derive.derive(scanned.hits), *processes.facts(scanned.hits))
+        found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, known, processes.echo)
         errors = _errors(scanned)
+        if found.ordered and found.ordered[0].echo is False:  # whoever waited has an earlier clock
+            errors.sort(key=lambda hit: processes.echo(hit) is True)
         codes = _decoded(mentions, [e for f in found.ordered[:1] for e in f.evidence])
         like = self._like(scanned, errors) if (errors or codes or found.ordered) and not _firm(found) else None
         if like:
@@ -86,7 +92,7 @@ class Diagnosis:
             first_rank=errors[0].rank if errors else -1,
             sources=tuple(scanned.sources),
             lines=scanned.lines,
-            notes=tuple(_notes(scanned, cut)),
+            notes=tuple(_notes(scanned, cut, old)),
         )
 
     def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
@@ -104,19 +110,36 @@ def _last_run(errors: tuple[Hit, ...]) -> float:
     return next((later for earlier, later in zip(reversed(times[:-1]), reversed(times[1:])) if later - earlier > _GAP), 0.0)
 
 
-def _notes(scanned: Scanned, cut: float) -> Iterator[Said]:
+def _of_earlier_runs(errors: tuple[Hit, ...], cut: float) -> frozenset[Evidence]:
+    """Lines of errors before the last run began; not those of a rank with a file of its own without later ones: its clock may be of another time zone."""
+    later = [hit for hit in errors if hit.moment.seconds >= cut]
+    known = {hit.rank for hit in later} | {-1}
+    files = {hit.evidence.source for hit in later}
+    return frozenset(h.evidence for h in errors if _DATED < h.moment.seconds < cut and (h.rank in known or h.evidence.source in files))
+
+
+def _notes(scanned: Scanned, cut: float, old: frozenset[Evidence]) -> Iterator[Said]:
     """What was not read, or left aside, and why."""
     if scanned.left:
         yield Said(
             f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at",
             f"另有 {scanned.left:,} 行种类繁多、未提到故障，没有逐行查看",
         )
-    if cut:
+    if old:
         hours, last = _GAP // 3600, strftime("%Y-%m-%d %H:%M", gmtime(cut))
         yield Said(
-            f"errors more than {hours} hours before {last} belong to earlier runs and were left aside",
-            f"比 {last} 早 {hours} 小时以上的错误属于之前的运行，未计入",
+            f"errors more than {hours} hours before {last} belong to earlier runs and were left aside: {_places(old)}",
+            f"比 {last} 早 {hours} 小时以上的错误属于之前的运行，未计入：{_places(old)}",
         )
+
+
+def _places(lines: Iterable[Evidence]) -> str:
+    """The first lines, by file, that a note is about."""
+    first: dict[str, Evidence] = {}
+    for line in sorted(lines, key=lambda e: (e.source, e.line)):
+        first.setdefault(line.source, line)
+    named = [str(line) for line in list(first.values())[:_NAMED]]
+    return ", ".join(named) + (f" and {len(first) - _NAMED} more files" if len(first) > _NAMED else "")
 
 
 def _firm(found: Findings) -> bool:
@@ -145,7 +168,7 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     """Rules made ready: what is looked for, in which lines."""
     kept = dict.fromkeys((p for rule in rules for p in rule.patterns()), KEPT_CONTEXT)
     own = [p for rule in rules for p in rule.match if p in kept]
-    kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS), KEPT_OF_ALL)
+    kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS, *ranks.PATTERNS), KEPT_OF_ALL)
     unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
     context = {p for rule in rules for p in (*rule.also, *rule.without)}
     spoken = {p for p in own if p not in context and not _OF_FILES.search(p)}

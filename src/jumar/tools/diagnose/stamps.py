@@ -16,7 +16,7 @@ _TIMES = tuple(
     re.compile(form)
     for form in (
         rf"{_DATE}[-T _]{_CLOCK}",  # plog and MindSpore 2025-03-26-17:01:02.816.428; ISO; logging 2025-03-26 17:01:02,816
-        rf"\b[IWEF](?P<mo>\d\d)(?P<d>\d\d)\s+{_CLOCK}",  # glog E0419 16:59:47.826516
+        rf"\b[IWEF](?P<mo>\d\d?)(?P<d>\d\d)\s+{_CLOCK}",  # glog E0419 16:59:47.826516, torch [E419 16:59:47.826516123
         rf"\b(?P<mo>\d\d)-(?P<d>\d\d)\s+{_CLOCK}",  # vLLM 08-05 11:23:25
         rf"\b(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+(?P<d>\d\d?)\s+{_CLOCK}(?:\s+(?P<y>20\d\d))?",  # syslog, ctime
         rf"^\W*{_CLOCK}\s",  # 11:05:31.652
@@ -24,7 +24,8 @@ _TIMES = tuple(
 )
 _MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _RANK = re.compile(
-    r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b|\[(?P<e>\d{1,5})\]<stderr>",
+    r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b"
+    r"|\[(?:\d+,)?(?P<e>\d{1,5})\]<std(?:err|out)>|\bworker rank=(?P<f>\d{1,5})\b|^\s*\[default(?P<g>\d{1,5})\]:|^\W{0,3}rank (?P<h>\d{1,5})\b ?:",
     re.IGNORECASE,
 )
 _FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(\d{1,4})(?!\d)", re.IGNORECASE)

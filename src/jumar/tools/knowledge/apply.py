@@ -7,7 +7,7 @@ what is vaguer than the first and of the same layer, has followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -22,8 +22,9 @@ SHOWN = 3  # lines of evidence that a finding keeps
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); severity: of its
-    most serious line; follows: the rule that explains it."""
+    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); follows: the rule
+    that explains it; severity: of its most serious line; echo: only processes that waited for another tell it (True), one that failed by itself does
+    (False), or who is not known."""
 
     rule: Rule
     values: Mapping[str, str]
@@ -32,6 +33,7 @@ class Finding:
     moment: Moment
     follows: str = ""
     severity: int = ERROR
+    echo: bool | None = None
 
     def text(self, lang: str) -> Text:
         return self.rule.texts[lang].filled(self.values)
@@ -60,16 +62,26 @@ class Findings:
     followed: tuple[Finding, ...]
 
 
-def apply_rules(rules: Iterable[Rule], hits: Mapping[str, tuple[Hit, ...]], facts: Iterable[Fact] = ()) -> Findings:
-    """Which rules apply, and in what order.   hits: by pattern as the rule spells it."""
+def apply_rules(
+    rules: Iterable[Rule],
+    hits: Mapping[str, tuple[Hit, ...]],
+    facts: Iterable[Fact] = (),
+    echo: Callable[[Hit], bool | None] = lambda _: None,
+) -> Findings:
+    """Which rules apply, and in what order.
+
+    hits: by pattern as the rule spells it; echo: whether a line is of a process that only waited for another (True), of one that failed by
+    itself (False), or of whom is not known.  Where some process failed by itself, what only others tell comes after it.
+    """
     known: dict[str, list[Fact]] = {}
     for fact in facts:
         known.setdefault(fact.name, []).append(fact)
     common = known_values(fact for named in known.values() for fact in named)
     chips = frozenset(name for name in known if name.startswith("soc-"))
-    found = [f for rule in rules if (f := _apply(rule, hits, known))]
+    found = [f for rule in rules if (f := _apply(rule, hits, known, echo))]
     found = [replace(f, values={**common, **values_of_lines(f.evidence, chips), **f.values}) for f in found]
-    found.sort(key=_order)
+    alone = any(f.echo is False and f.rule.tier != TIERS[-1] for f in found)
+    found.sort(key=lambda f: (alone and f.echo is True, *_order(f)))
     return _split(found)
 
 
@@ -77,7 +89,9 @@ def _order(finding: Finding) -> tuple[int, int, int, Moment]:
     return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.severity, finding.moment
 
 
-def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]]) -> Finding | None:
+def _apply(
+    rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, list[Fact]], echo: Callable[[Hit], bool | None]
+) -> Finding | None:
     def seen(pattern: str) -> list[Hit]:
         if pattern.startswith(FACT):
             return [hit for name in facts if _named(name, pattern[len(FACT) :]) for fact in facts[name] for hit in _as_hits(fact)]
@@ -100,16 +114,22 @@ def _apply(rule: Rule, hits: Mapping[str, tuple[Hit, ...]], facts: Mapping[str, 
     shown = sorted(list(lines)[:SHOWN], key=lambda line: lines[line])
     count = len({hit.evidence for hit in own})
     severity = min(severity_of(hit.evidence.text) for hit in own)
-    return Finding(rule, values, tuple(shown), count, own[0].moment, severity=severity)
+    return Finding(rule, values, tuple(shown), count, own[0].moment, severity=severity, echo=_echo(own, echo))
 
 
 def _named(name: str, glob: str) -> bool:
     return name == glob or (not _GLOB.isdisjoint(glob) and fnmatchcase(name, glob))  # most are names: compiling a glob takes 0.1 ms
 
 
+def _echo(own: list[Hit], echo: Callable[[Hit], bool | None]) -> bool | None:
+    """Of all lines of a finding: False where one is of a process that failed by itself, True where all are of such that waited."""
+    said = {echo(hit) for hit in own}
+    return False if False in said else None if None in said else True
+
+
 def _as_hits(fact: Fact) -> list[Hit]:
     """A hit for each line that shows a fact, one without a line where none does."""
-    return [Hit(line, fact.moment, fact.values) for line in fact.evidence or (Evidence("", 0, ""),)]
+    return [Hit(line, fact.moment, fact.values, fact.rank) for line in fact.evidence or (Evidence("", 0, ""),)]
 
 
 def _split(found: list[Finding]) -> Findings:

@@ -45,9 +45,10 @@ class Hit:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something derived: a name that rules ask for (`fact:NAME`), values for their texts, and the lines that show it."""
+    """Something derived: a name that rules ask for (`fact:NAME`), values for their texts, and the lines that show it.   rank: of one process, else -1."""
 
     name: str
     values: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
     moment: Moment = Moment()
+    rank: int = -1
