@@ -25,7 +25,7 @@ _TIMES = tuple(
 _MONTHS = {m: i for i, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)}
 _RANK = re.compile(
     r"\[rank[ :=]?(?P<a>\d{1,5})\]|\bRankID:(?P<b>\d{1,5})\b|\brank[ _]?id[=: \[]+(?P<c>\d{1,5})\b|\bWorker_TP(?P<d>\d{1,5})\b"
-    r"|\[(?:\d+,)?(?P<e>\d{1,5})\]<std(?:err|out)>|\bworker rank=(?P<f>\d{1,5})\b|^\s*\[default(?P<g>\d{1,5})\]:|^\W{0,3}rank (?P<h>\d{1,5})\b ?:",
+    r"|\[(?:\d+,)?(?P<e>\d{1,5})\]<std(?:err|out)>|worker rank=(?P<f>\d{1,5})\b|^\s*\[default(?P<g>\d{1,5})\]:|^\W{0,3}rank (?P<h>\d{1,5})\b ?:",
     re.IGNORECASE,
 )
 _FILE_RANK = re.compile(r"(?:worker|rank|device|local_rank)[_-]?(\d{1,4})(?!\d)", re.IGNORECASE)
@@ -62,10 +62,10 @@ def rank_of(line: str) -> int:
 
 
 def rank_of_file(name: str) -> int:
-    """The rank that a file's name states: worker_3.log, rank_3/, device-3/.
+    """The rank that a file's name states, or the folder nearest to it: worker_3.log, rank_3/, device-3/.
 
-    >>> rank_of_file("logs/worker_3.log"), rank_of_file("run.log")
-    (3, -1)
+    >>> rank_of_file("logs/worker_3.log"), rank_of_file("rank_table_8/rank1/run.log"), rank_of_file("run.log")
+    (3, 1, -1)
     """
-    found = _FILE_RANK.search(name)
-    return int(found[1]) if found else -1
+    found = _FILE_RANK.findall(name)
+    return int(found[-1]) if found else -1
