@@ -191,6 +191,24 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "id.txt": "uid=1001(worker) gid=1001(worker) groups=1001(worker),1000(HwHiAiUser)\n",
     },
     "root with Docker's usual capabilities": {"ls_dev.txt": dev(mode="crw-rw----"), "status.txt": STATUS, "id.txt": ROOT},
+    "a device cgroup that allows all": {
+        "devices.list": "a *:* rwm\n",
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+        "cat.txt": "root@job:/# cat /proc/self/uid_map\n         0          0 4294967295\n",
+    },
+    "a device cgroup that allows the nodes": {
+        "sys/fs/cgroup/devices/devices.list": "c 1:3 rwm\nc *:* m\nc 236:* rwm\n",
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+    },
+    "a host, whose list is not that of the container": {"devices.list": "c 1:3 rwm\n"},
+    "a rootless container whose nodes are open to all": {
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+        "ls_dev.txt": dev().replace("HwHiAiUser HwHiAiUser", "nobody nogroup"),
+        "proc/self/uid_map": "0 100000 65536\n",
+    },
     "nodes that may be opened": {"access.txt": "$ access\n/dev/davinci0 rw: ok\nHOME /root w: ok\nTMPDIR /tmp w: ok\n"},
     "read-only home that nothing needs": {
         "access.txt": "$ access\nHOME / w: Permission denied\nASCEND_WORK_PATH /data w: ok\n",
@@ -354,6 +372,20 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
     "open-files-few": {"ulimit.txt": "$ ulimit -a\nopen files                      (-n) 256\n"},
     "work-folder-relative": {"env.txt": environment(ASCEND_CACHE_PATH="cache")},
     "debug-switch-left-on": {"env.txt": environment(ASCEND_LAUNCH_BLOCKING="1")},
+    "user-namespace-hides-owner": {
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+        "ls_dev.txt": dev(mode="crw-rw----").replace("HwHiAiUser HwHiAiUser", "nobody nogroup"),
+        "proc/self/uid_map": "         0     100000      65536\n",
+        "proc/self/status": STATUS,
+        "id.txt": ROOT,
+    },
+    "seccomp-refuses-threads": {
+        "proc/1/cgroup": INSIDE,
+        "lsmod.txt": "",
+        "proc/self/status": STATUS,
+        "access.txt": "$ access\n/dev/davinci0 rw: ok\nclone3: Operation not permitted\n",
+    },
     "device-cgroup-refuses": {
         "proc/1/cgroup": INSIDE,
         "lsmod.txt": "",

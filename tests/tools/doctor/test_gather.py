@@ -15,8 +15,10 @@ from tests.field.machines import KERNELS, KINDS, NODES, TOOLKIT, environment, sm
 from jumar.tools.doctor.checks import facts
 from jumar.tools.doctor.commands import ask, run
 from jumar.tools.doctor.examine import examine
-from jumar.tools.doctor.gather import gather
-from jumar.tools.doctor.machine import Output, Text
+from jumar.tools.doctor.gather import _entry, gather
+from jumar.tools.doctor.layout import texts
+from jumar.tools.doctor.machine import Listing, Machine, Output, Text
+from jumar.tools.doctor.readings import listings
 
 ENV = {line.partition("=")[0]: line.partition("=")[2] for line in environment().splitlines()}
 
@@ -148,3 +150,11 @@ def test_facts_keep_the_order_of_the_checks(root: Path) -> None:
     assert [f.moment.line for f in found] == list(range(len(found)))
     assert "hccl-value-invalid" in {f.name for f in found}
     assert json.dumps([dict(f.values) for f in found])
+
+
+def test_the_numbers_of_a_node_are_gathered_and_survive_a_collection() -> None:
+    entry = _entry("/dev", Path("/dev/null"), 2)
+    assert entry.device == (1, 3) and " 1, 3 null" in entry.evidence.text
+    machine = Machine(listings={"/dev": Listing("ls -la /dev", (entry,))})
+    written = Text("listings.txt", texts(machine)["listings.txt"].partition("\n")[2])
+    assert [e.device for e in listings(written, "ls -la /dev")["/dev"].entries] == [(1, 3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 from pathlib import Path
 
@@ -42,3 +44,22 @@ def test_a_folder_without_rights_is_refused(tmp_path: Path) -> None:
 def test_without_the_c_librarys_call_python_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rights, "_libc", lambda: None)
     assert rows(tmp_path, ("/dev/davinci0",))[0] == "/dev/davinci0 rw: Permission denied"
+
+
+def test_threads_are_asked_for_only_of_this_machine_and_only_a_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def eaccess(self, _path: bytes, _mode: int) -> int:
+            return 0
+
+        def syscall(self, number: ctypes.c_long, *_: object) -> int:
+            assert number.value == 435
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
+    assert not [row for row in rows(Path("/")) if row.startswith("clone3")], "the machine of the tests starts threads"
+    monkeypatch.setattr(rights, "_libc", Refusing)
+    monkeypatch.setattr(rights, "glibc", lambda: "2.36")
+    assert rows(Path("/"))[-1] == "clone3: Operation not permitted"
+    assert not [row for row in rows(tmp_path) if row.startswith("clone3")]
+    monkeypatch.setattr(rights, "glibc", lambda: "2.31")  # starts threads with clone
+    assert not [row for row in rows(Path("/")) if row.startswith("clone3")]

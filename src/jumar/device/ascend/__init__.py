@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from jumar.device.ascend.compat import Pairing, declared_pairings, judge, pairings
     from jumar.device.ascend.compat_table import near_releases, releases
     from jumar.device.ascend.complaint import Complaint, plain_lines
+    from jumar.device.ascend.confinement import (
+        Confinement,
+        device_allowed,
+        in_user_namespace,
+        parse_confinement,
+        parse_device_rules,
+        root_outside,
+    )
     from jumar.device.ascend.device_nodes import DeviceListing, DeviceNode, parse_devices, visible_ids
     from jumar.device.ascend.dmesg import DriverLine, DriverTexts, InstallLine, KernelModule, parse_driver_texts
     from jumar.device.ascend.docker import (
@@ -57,6 +65,7 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "compat": "Pairing declared_pairings judge pairings",
     "compat_table": "near_releases releases",
     "complaint": "Complaint plain_lines",
+    "confinement": "Confinement device_allowed in_user_namespace parse_confinement parse_device_rules root_outside",
     "device_nodes": "DeviceListing DeviceNode parse_devices visible_ids",
     "dmesg": "DriverLine DriverTexts InstallLine KernelModule parse_driver_texts",
     "docker": "Container DeviceMap Inside Mount check_container inside_container parse_docker_inspect parse_docker_run",
@@ -79,6 +88,7 @@ __all__ = [
     "Cann",
     "Code",
     "Complaint",
+    "Confinement",
     "Container",
     "Contradiction",
     "DeviceListing",
@@ -132,11 +142,13 @@ __all__ = [
     "codes_of",
     "component_versions",
     "declared_pairings",
+    "device_allowed",
     "families_named",
     "find_cann",
     "find_code",
     "first_cann_of_chip",
     "health_findings",
+    "in_user_namespace",
     "inside_container",
     "judge",
     "known_codes",
@@ -146,6 +158,8 @@ __all__ = [
     "out_of_range",
     "package_of",
     "pairings",
+    "parse_confinement",
+    "parse_device_rules",
     "parse_devices",
     "parse_docker_inspect",
     "parse_docker_run",
@@ -160,6 +174,7 @@ __all__ = [
     "read_version",
     "read_version_files",
     "releases",
+    "root_outside",
     "soc_of",
     "soc_of_kernels_package",
     "steps",

@@ -14,6 +14,7 @@ from jumar.base import Said
 from jumar.tools.diagnose.diagnose import ready
 from jumar.tools.diagnose.sources import source_of_text
 from jumar.tools.doctor.checks import facts
+from jumar.tools.doctor.checks.rights import confinement
 from jumar.tools.doctor.levels import Child, Tried, child, levels
 from jumar.tools.doctor.machine import LONGEST, Machine, Seen, Text
 from jumar.tools.doctor.view import View, view
@@ -32,6 +33,7 @@ _FAULTS = {  # component -> rules that speak of it
     "mindspore": "mindspore-* framework-*",
     "Python": "python-* numpy-*",
     "glibc": "glibc-*",
+    "container": "device-cgroup-* root-without-* seccomp-* user-namespace-*",
 }
 _PACKAGES = {"torch_npu": "torch-npu", "torch": "torch", "mindspore": "mindspore", "vllm_ascend": "vllm-ascend", "numpy": "numpy"}
 _NONE = {
@@ -165,3 +167,6 @@ def _components(v: View, bad: list[str]) -> Iterator[Component]:
         yield from seen(name, v.machine.package(package))
     yield from seen("Python", v.machine.identity.python)
     yield from seen("glibc", v.machine.identity.glibc)
+    held, place = confinement(v) if v.inside else ("", None)
+    if held:
+        yield one("container", held, place)

@@ -23,7 +23,7 @@ MARKER = "jumar-collected.txt"  # its presence says that everything was copied t
 PARTIAL = "partial = yes"  # in it: only some of that was there
 MANIFEST = "jumar-doctor.json"  # of a collection: its files' sizes and hashes, nothing of the machine
 _ROOTS = re.compile(
-    r"(?:^|[/!])((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net).*)$"
+    r"(?:^|[/!])((?:usr/local/Ascend|opt/Ascend|etc/(?:ascend|hccn|os-release)|proc/|var/log/|home/[^/]+/Ascend|root/Ascend|dev/|sys/class/net|sys/fs/cgroup).*)$"
 )
 _TREE = r"(?:usr/local/Ascend|opt/Ascend|home/[^/]+/Ascend|root/Ascend)/"
 _PARTS = ["opp_kernel", "compiler", "runtime", "opp", "toolkit", "hccl", "fwkplugin", "aoe", "ncs"]

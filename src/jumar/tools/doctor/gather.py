@@ -46,6 +46,9 @@ FILES = (
     "proc/self/mountinfo",
     "proc/self/limits",
     "proc/self/status",
+    "proc/self/uid_map",
+    "sys/fs/cgroup/devices/devices.list",  # of cgroup v1
+    "sys/fs/cgroup/cgroup.controllers",  # shows that it is v2, whose list of devices no file shows
     "proc/sys/net/ipv4/ip_local_reserved_ports",
     "proc/net/tcp",
     "proc/net/tcp6",
@@ -201,9 +204,11 @@ def _entry(folder: str, path: Path, line: int) -> Entry:
         target = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
     except OSError:
         return Entry(path.name)
+    node = (os.major(status.st_rdev), os.minor(status.st_rdev)) if stat.S_ISCHR(status.st_mode) else None
     mode, owner, group = stat.filemode(status.st_mode), _user(status.st_uid), _group(status.st_gid)
-    text = f"{mode} {owner} {group} {path.name}" + (f" -> {target}" if target else "")
-    return Entry(path.name, mode, owner, group, target, Evidence(f"ls -la {folder}", line, text))
+    numbers = f"{node[0]}, {node[1]} " if node else ""
+    text = f"{mode} {owner} {group} {numbers}{path.name}" + (f" -> {target}" if target else "")
+    return Entry(path.name, mode, owner, group, target, Evidence(f"ls -la {folder}", line, text), node)
 
 
 def _user(number: int) -> str:

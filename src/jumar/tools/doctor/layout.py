@@ -36,5 +36,6 @@ def _listing(folder: str, listing: Listing) -> str:
     rows = []
     for e in listing.entries:
         target = f" -> {e.target}" if e.target else ""
-        rows.append(f"{e.mode or '-rw-r--r--'} 1 {e.owner or 'root'} {e.group or 'root'} 0 Jan 1 00:00 {e.name}{target}\n")
+        size = f"{e.device[0]}, {e.device[1]}" if e.device else "0"
+        rows.append(f"{e.mode or '-rw-r--r--'} 1 {e.owner or 'root'} {e.group or 'root'} {size} Jan 1 00:00 {e.name}{target}\n")
     return f"$ ls -la {folder}\n" + "".join(rows) + "\n"

@@ -69,7 +69,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of a folder.   mode: as ls prints it (`crw-rw----`), empty where it was not told."""
+    """One name of a folder.   mode: as ls prints it (`crw-rw----`), empty where it was not told; device: major and minor number of a node."""
 
     name: str
     mode: str = ""
@@ -77,6 +77,7 @@ class Entry:
     group: str = ""
     target: str = ""
     evidence: Evidence = NOWHERE
+    device: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

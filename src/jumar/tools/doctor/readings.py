@@ -11,7 +11,7 @@ from jumar.tools.doctor.machine import Entry, Listing, Seen, Text, normal
 from jumar.tools.knowledge.facts import Evidence
 
 _LONG = re.compile(
-    r"^\s*(?P<mode>[bcdlps-][rwxsStT-]{9})[.+@]?\s+\d+\s+(?P<owner>\S+)\s+(?P<group>\S+)\s+(?:\d+,\s*\d+|[\d.]+[KMGT]?)\s+"
+    r"^\s*(?P<mode>[bcdlps-][rwxsStT-]{9})[.+@]?\s+\d+\s+(?P<owner>\S+)\s+(?P<group>\S+)\s+(?:(?P<major>\d+),\s*(?P<minor>\d+)|[\d.]+[KMGT]?)\s+"
     r"(?:\w{3}\s+\d+\s+[\d:]+|\d{4}-\d\d-\d\d \d\d:\d\d\S*(?: [+-]\d{4})?|\d+月\s+\d+\s+[\d:]+)\s+(?P<name>.+?)(?: -> (?P<target>.+?))?\s*$"
 )
 _ABSENT = re.compile(r"ls: (?:cannot access|无法访问) ?['‘\"]?(?P<path>/[^'’\":\s]+)['’\"]?\s*[:：]\s*(?:No such file|没有那个文件)")
@@ -46,7 +46,7 @@ def listings(text: Text, command: str = "") -> dict[str, Listing]:
             if name.startswith("/"):
                 folder, _, name = name.rstrip("/").rpartition("/")
             if folder and name not in (".", ".."):
-                found.setdefault(folder, []).append(Entry(name, entry.mode, entry.owner, entry.group, entry.target, place))
+                found.setdefault(folder, []).append(Entry(name, entry.mode, entry.owner, entry.group, entry.target, place, entry.device))
     for folder in folders if whole else ():
         if folder in found or (len(folders) == 1 and not full and not found):
             found.setdefault(folder, [])
@@ -65,7 +65,8 @@ def listings(text: Text, command: str = "") -> dict[str, Listing]:
 def _entries(line: str, place: Evidence, plain: bool) -> list[Entry]:
     long = _LONG.match(line)
     if long:
-        return [Entry(long["name"], long["mode"], long["owner"], long["group"], long["target"] or "", place)]
+        device = (int(long["major"][:9]), int(long["minor"][:9])) if long["major"] else None
+        return [Entry(long["name"], long["mode"], long["owner"], long["group"], long["target"] or "", place, device)]
     if re.match(r"^\s*(total \d+|总用量|ls:|$)", line):
         return []
     words = line.split()

@@ -34,6 +34,7 @@ _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the firs
     ("file:/proc/meminfo", r"^MemTotal:\s+\d+ kB|^HugePages_Total:\s+\d+"),
     ("file:/etc/os-release", r"^(?:PRETTY_NAME|VERSION_ID)="),
     ("file:/proc/self/status", r"^CapEff:\s+[0-9a-f]{8,16}$"),
+    ("file:/sys/fs/cgroup/devices/devices.list", r"^[abc] (?:\*|\d+):(?:\*|\d+) [rwm]{1,3}$"),
     ("file:/proc/self/mountinfo", r"^\d+ \d+ \d+:\d+ /\S* /\S* r[ow],"),
     ("mount", r"^\S+ on / type \w+ \("),
     ("file:/proc/self/limits", r"^Max (?:open files|locked memory)\s+"),

@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable
 
 from jumar.device.ascend import Container, check_container, visible_ids
-from jumar.tools.doctor.checks.rights import containers
+from jumar.tools.doctor.checks.rights import MANAGERS, containers
 from jumar.tools.doctor.machine import Entry
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
 
-MANAGERS = ("davinci_manager", "devmm_svm", "hisi_hdc")
 _NEWER = {"devmm_svm": "asdrv_svm"}  # of the driver's new kernel interface
 _LIB = "/usr/local/Ascend/driver/lib64"
 

@@ -9,13 +9,27 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 
-from jumar.device.ascend import Container, parse_docker_inspect, parse_docker_run
+from jumar.device.ascend import (
+    Confinement,
+    Container,
+    device_allowed,
+    in_user_namespace,
+    parse_confinement,
+    parse_device_rules,
+    parse_docker_inspect,
+    parse_docker_run,
+    root_outside,
+)
 from jumar.tools.doctor.machine import Output
 from jumar.tools.doctor.rights import COMMAND, FOLDERS
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
 
 NODES = re.compile(r"davinci\d+|davinci_manager|devmm_svm|hisi_hdc")
+MANAGERS = ("davinci_manager", "devmm_svm", "hisi_hdc")
+DEVICES_LIST = "/sys/fs/cgroup/devices/devices.list"
+ID_MAP = "/proc/self/uid_map"
+UNMAPPED = frozenset(("nobody", "nogroup", "65534"))
 OVERRIDE = 1  # CAP_DAC_OVERRIDE: root opens files whatever their rights
 
 
@@ -53,13 +67,77 @@ def device_refused(v: View) -> list[Fact]:
             (row[1], place) for line, place in output.text.lines() if (row := re.match(r"(/dev/\S+) rw: Operation not permitted", line))
         ]
         if refused:
-            return [fact("device-cgroup-refuses", [p for _, p in refused[:3]], node=refused[0][0], count=len(refused))]
+            return [_refused([node for node, _ in refused], [p for _, p in refused[:3]])]
     for container, place in containers(v):
         mapped = {d.container for d in container.devices}
         bound = [m.target for m in container.mounts if re.fullmatch(r"/dev(?:/(?:davinci\w*|devmm_svm|hisi_hdc))?/?", m.target)]
         if bound and not container.privileged and not container.cgroup_rules and not any("davinci" in d for d in mapped):
-            return [fact("device-cgroup-refuses", [place], node=bound[0], count=len(bound))]
+            nodes = [b for b in bound if b.rstrip("/") != "/dev"]
+            return [_refused(nodes or ["/dev/davinci0", *(f"/dev/{n}" for n in MANAGERS)], [place])]
+    return _not_listed(v)
+
+
+def _refused(nodes: list[str], places: list[Evidence]) -> Fact:
+    options = " ".join(f"--device={node}" for node in nodes)
+    return fact("device-cgroup-refuses", [*places], node=nodes[0], count=len(nodes), options=options)
+
+
+def _not_listed(v: View) -> list[Fact]:
+    """Nodes whose numbers the list of cgroup v1 does not hold."""
+    listing, text = v.machine.listings.get("/dev"), v.machine.file(DEVICES_LIST)
+    rules = parse_device_rules(text.text) if text else ()
+    if listing is None or text is None or not rules or not v.inside:
+        return []
+    closed = [e for e in listing.entries if NODES.fullmatch(e.name) and e.device and not device_allowed(rules, *e.device)]
+    return [_refused([f"/dev/{e.name}" for e in closed], [closed[0].evidence, text.at(0)])] if closed else []
+
+
+def foreign_owner(v: View) -> list[Fact]:
+    """A user namespace (rootless, userns-remap) does not know the nodes' owner: capabilities do not count for them, nor does any group."""
+    ids, listing = v.machine.file(ID_MAP), v.machine.listings.get("/dev")
+    outside = root_outside(ids.text) if ids else None
+    if ids is None or listing is None or not in_user_namespace(ids.text):
+        return []
+    for entry in listing.entries:
+        if NODES.fullmatch(entry.name) and {entry.owner, entry.group} & UNMAPPED and entry.mode and "rw" not in entry.mode[7:10]:
+            values = {"node": f"/dev/{entry.name}", "mode": entry.mode, "root": "" if outside is None else outside}
+            return [fact("user-namespace-hides-owner", [entry.evidence, ids.at(0)], **values)]
     return []
+
+
+def threads_refused(v: View) -> list[Fact]:
+    """An old seccomp profile answers clone3 with EPERM: glibc 2.34 and later then start no thread."""
+    for output in v.machine.output(COMMAND):
+        place = output.text.find(r"^clone3: Operation not permitted")
+        if place:
+            status = v.machine.file("/proc/self/status")
+            glibc = v.machine.identity.glibc
+            return [
+                fact("seccomp-refuses-threads", [place, status.find(r"^Seccomp:") if status else None], glibc=glibc.value if glibc else "")
+            ]
+    return []
+
+
+def confinement(v: View) -> tuple[str, Evidence | None]:
+    """What holds a container's processes, in short words, and the line that tells of seccomp; empty where nothing does."""
+    status, ids = v.machine.file("/proc/self/status"), v.machine.file(ID_MAP)
+    told = parse_confinement(status.text) if status else Confinement()
+    words = [f"seccomp {told.seccomp}"] if told.seccomp else []
+    words += ["no new privileges"] if told.no_new_privileges else []
+    if ids and in_user_namespace(ids.text):
+        outside = root_outside(ids.text)
+        words.append("user namespace" + (f" (root is {outside} outside)" if outside is not None else ""))
+    if v.machine.file(DEVICES_LIST):
+        words.append("device cgroup v1")
+    elif _second_cgroup(v):
+        asked = any(output.text.find(r"^/dev/\S+ rw:") for output in v.machine.output(COMMAND))
+        words.append("device cgroup v2" + ("" if asked else " (eBPF: no file shows its list, only a run of jumar doctor inside tells)"))
+    return ", ".join(words), status.find(r"^Seccomp:") if status else None
+
+
+def _second_cgroup(v: View) -> bool:
+    mounts = v.machine.file("/proc/self/mountinfo")
+    return "/sys/fs/cgroup/cgroup.controllers" in v.machine.files or bool(mounts and mounts.find(r" /sys/fs/cgroup \S+ .*- cgroup2 "))
 
 
 def root_without_override(v: View) -> list[Fact]:
@@ -133,4 +211,11 @@ def _read_only_mount(v: View, path: str) -> Evidence | None:
     return best[1] if best and best[2] else None
 
 
-CHECKS: tuple[Callable[[View], list[Fact]], ...] = (device_refused, root_without_override, privileged, folders)
+CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
+    device_refused,
+    foreign_owner,
+    root_without_override,
+    threads_refused,
+    privileged,
+    folders,
+)
