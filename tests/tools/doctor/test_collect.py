@@ -10,8 +10,9 @@ import pty
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,6 +175,40 @@ def test_a_folder_that_may_not_be_written_is_a_clear_line(root: Path, tmp_path: 
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(ToolError, match="must be writable"):
         collect(machine_of(root), tmp_path / "closed" / "out.tar.gz", [])
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Folders of mode 0000 are closed to this process, to root's, too."""
+    me = os.geteuid()
+    if me == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(me)
+
+
+def test_places_that_this_user_may_not_look_into_hold_no_logs(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    outside = tempfile.TemporaryDirectory()  # pytest's own folders are closed to others
+    request.addfinalizer(outside.cleanup)
+    open_log = Path(outside.name) / "open.log"
+    open_log.write_text("mine\n")
+    for folder in (tmp_path, open_log.parent):
+        folder.chmod(0o755)
+    hidden = tmp_path / "hidden/ascend/log"
+    hidden.mkdir(parents=True)
+    (hidden / "plog.log").write_text("somebody else's\n")
+    (tmp_path / "hidden").chmod(0)
+    with another_user():
+        assert [t.text for t in newest_logs([hidden, hidden / "plog.log", open_log])] == ["mine\n"]
+        env = {**MINE, "ASCEND_HOME_PATH": str(hidden), "TMPDIR": str(hidden), "RANK_TABLE_FILE": str(hidden / "rank.json")}
+        machine = gather(Path("/"), env, lambda arguments, limit_s: None)
+        with pytest.raises(ToolError, match="must be in a folder that is there"):
+            collect(machine, hidden / "o.tar.gz")
+    (tmp_path / "hidden").chmod(0o755)
+    collect(machine, tmp_path / "o.tar.gz", [hidden])
+    assert "somebody else's" in everything(tmp_path / "o.tar.gz")
 
 
 def test_of_many_logs_the_newest_are_taken_and_of_a_long_one_both_ends(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def find_cann(root: Path = Path("/"), environment: Mapping[str, str] | None = No
 
     npu_smi = shutil.which("npu-smi", path=env.get("PATH", "")) or ""
     usual = root / "usr/local/sbin/npu-smi"
-    npu_smi = npu_smi or (str(usual) if usual.is_file() else "")
+    npu_smi = npu_smi or (str(usual) if os.path.isfile(usual) else "")
     seen("npu-smi on PATH and in /usr/local/sbin", npu_smi)
     driver = _version(root / "usr/local/Ascend/driver/version.info")
     seen("/usr/local/Ascend/driver/version.info", driver)
@@ -79,7 +79,7 @@ def find_cann(root: Path = Path("/"), environment: Mapping[str, str] | None = No
         seen("ASCEND_HOME_PATH, ASCEND_TOOLKIT_HOME", "not set")
     places += [(folder, root / folder.lstrip("/")) for folder in _FOLDERS]
     for name, folder in places:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             seen(name, "")
             continue
         found = next((v for pattern in _VERSION_FILES for file in sorted(folder.glob(pattern)) if (v := _version(file))), "")

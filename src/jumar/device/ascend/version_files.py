@@ -7,6 +7,7 @@ The kind is told by the content before the path, since files that were copied of
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -190,7 +191,7 @@ def read_version_files(root: Path = Path("/"), home: str = "") -> tuple[VersionF
         root / f for f in ("etc/ascend_install.info", "usr/local/Ascend/driver/version.info", "usr/local/Ascend/firmware/version.info")
     ]
     for folder in folders:
-        if folder.is_dir():
+        if os.path.isdir(folder):
             for pattern in _IN_CANN:
                 places += sorted(folder.glob(pattern))
             break

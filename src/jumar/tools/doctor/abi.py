@@ -52,4 +52,4 @@ def glibc() -> str:
 def libstdcxx(root: Path, library_path: str) -> Path | None:
     """The libstdc++ that a program would load: on LD_LIBRARY_PATH first, then in the system's folders."""
     listed = [Path(folder) / "libstdc++.so.6" for folder in library_path.split(":") if folder.startswith("/")]
-    return next((p for p in (*listed, *(root / place for place in STDCXX)) if p.is_file()), None)
+    return next((p for p in (*listed, *(root / place for place in STDCXX)) if os.path.isfile(p)), None)

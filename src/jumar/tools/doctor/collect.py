@@ -107,13 +107,13 @@ def collect(
     machine: Machine, out: Path, logs: Iterable[Path] | None = None, *, force: bool = False, progress: Progress = lambda done, total: None
 ) -> Collected:
     """Writes the archive.   logs: files and folders; None takes CANN's own places; force: an archive that is there is replaced."""
-    if out.is_dir() or (out.exists() and not out.is_file()):
+    if os.path.isdir(out) or (os.path.exists(out) and not os.path.isfile(out)):
         raise ToolError(
             Said(f"{out}: must be a file to write, got a folder", f"{out}：是目录，必须是要写的文件"),
             hint=f"--collect {out}/machine.tar.gz",
             code="collect-out",
         )
-    if not out.absolute().parent.is_dir():
+    if not os.path.isdir(out.absolute().parent):
         raise ToolError(
             Said(f"{out}: must be in a folder that is there, got {out.parent}", f"{out}：目录 {out.parent} 不存在"),
             hint=f"mkdir -p {out.parent}",
@@ -128,7 +128,7 @@ def collect(
             hint=f"--collect {_stem(out)}.tar.gz",
             code="collect-out",
         )
-    if out.exists() and not force:
+    if os.path.exists(out) and not force:
         raise ToolError(Said(f"{out}: must not be there yet, got a file", f"{out}：文件已存在"), hint=ANOTHER_NAME, code="collect-out")
     whole = replace(machine, logs=(*machine.logs, *newest_logs(log_places(machine) if logs is None else logs)))
     plain = dict(texts(whole))
@@ -205,7 +205,7 @@ def newest_logs(places: Iterable[Path]) -> tuple[Text, ...]:
     """The newest logs of these files and folders, the oldest of them first, within MOST_LOGS files and MOST_OF_LOGS bytes."""
     found: dict[Path, float] = {}
     for place in places:
-        for file in [place] if place.is_file() else _logs_below(place):
+        for file in [place] if os.path.isfile(place) else _logs_below(place):
             with suppress(OSError):
                 found[file] = file.stat().st_mtime
     newest = sorted(found, key=lambda f: (-found[f], str(f)))[:MOST_LOGS]
@@ -227,7 +227,7 @@ def _logs_below(folder: Path) -> list[Path]:
         found += [Path(parent) / name for name in names if name.endswith((".log", ".txt", ".err", ".out")) or ".log." in name]
         if len(found) > 20_000:
             break
-    return [file for file in found if file.is_file() and not file.is_symlink()]
+    return [file for file in found if os.path.isfile(file) and not file.is_symlink()]
 
 
 def _beginning_and_end(file: Path, most: int) -> str | None:

@@ -115,4 +115,4 @@ def _ascend_only(output: Output) -> Output:
 
 def there(name: str) -> str:
     """Where a tool lies, on PATH or in its usual folders; empty where it does not."""
-    return shutil.which(name) or next((str(Path(p) / name) for p in PLACES if (Path(p) / name).is_file()), "")
+    return shutil.which(name) or next((str(Path(p) / name) for p in PLACES if os.path.isfile(Path(p) / name)), "")

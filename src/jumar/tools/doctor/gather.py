@@ -154,7 +154,7 @@ def _homes(root: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """Folders that hold a CANN release, as they are named (a link `latest` and what it points to both count)."""
     named = [env[n] for n in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME") if env.get(n, "").startswith("/")]
     places = [root / name.lstrip("/") for name in named] + [p for pattern in HOMES for p in _glob(root, pattern)]
-    return tuple(dict.fromkeys(p for p in places if p.is_dir() and not p.name.startswith(".")))
+    return tuple(dict.fromkeys(p for p in places if os.path.isdir(p) and not p.name.startswith(".")))
 
 
 def _found(root: Path, patterns: tuple[str, ...], more: list[Path], env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -163,11 +163,11 @@ def _found(root: Path, patterns: tuple[str, ...], more: list[Path], env: Mapping
         if env.get(name, "").startswith("/"):
             places.append(root / env[name].lstrip("/"))
     installed = root / "etc/ascend_install.info"
-    if installed.is_file():  # the driver may lie elsewhere
+    if os.access(installed, os.R_OK):  # the driver may lie elsewhere
         found = re.search(r"(?m)^Driver_Install_Path_Param=(/\S+)", installed.read_text(errors="replace"))
         if found:
             places += [root / found[1].lstrip("/") / part / "version.info" for part in ("driver", "firmware")]
-    return tuple(dict.fromkeys(p for p in places if p.is_file()))
+    return tuple(dict.fromkeys(p for p in places if os.path.isfile(p)))
 
 
 def _read(file: Path, notes: list[str]) -> str | None:
@@ -184,7 +184,7 @@ def _listings(root: Path, homes: tuple[Path, ...], notes: list[str]) -> dict[str
     folders = [root / f for f in FOLDERS] + list(homes) + [p for home in homes for p in _below(home, KERNELS)]
     found: dict[str, Listing] = {}
     for folder in folders:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             continue
         path = _logical(root, folder)
         try:
@@ -255,7 +255,7 @@ def _of_egg(path: Path) -> tuple[str, str]:
 def _plugins(places: Mapping[str, Path], notes: list[str]) -> dict[str, Listing]:
     """MindSpore's plug-ins: a CPU build has none for Ascend."""
     folder = places["mindspore"] / "mindspore/lib/plugin" if "mindspore" in places else None
-    if folder is None or not folder.is_dir():
+    if folder is None or not os.path.isdir(folder):
         return {}
     try:
         names = sorted(os.listdir(folder))
@@ -270,7 +270,7 @@ def _needs(places: Mapping[str, Path], homes: tuple[Path, ...]) -> list[Output]:
     patterns = (("torch-npu", "torch_npu/_C*.so"), ("torch-npu", "torch_npu/lib/libtorch_npu.so"), ("mindspore", "mindspore/_c_*.so"))
     files = [f for name, pattern in patterns if name in places for f in _glob(places[name], pattern)]
     files += [home / "lib64/libascendcl.so" for home in homes[:4]]
-    rows = [f"{file} needs GLIBCXX_{wanted}" for file in files if file.is_file() and (wanted := abi.newest(file).get("GLIBCXX"))]
+    rows = [f"{file} needs GLIBCXX_{wanted}" for file in files if os.path.isfile(file) and (wanted := abi.newest(file).get("GLIBCXX"))]
     return [Output("needs-glibcxx", Text("libraries", "\n".join(rows)), 0)] if rows else []
 
 
@@ -357,7 +357,7 @@ def _container(root: Path, env: Mapping[str, str], files: Mapping[str, Text]) ->
     """What shows that this is a container; "no" where nothing does."""
     found = inside_container(
         files.get("/proc/1/cgroup", Text("", "")).text,
-        dockerenv=(root / ".dockerenv").exists(),
+        dockerenv=os.path.exists(root / ".dockerenv"),
         environment=env,
         mounts=files.get("/proc/self/mountinfo", Text("", "")).text,
     )

@@ -49,7 +49,7 @@ def _threads_refused() -> str:
 
 def _nearest(folder: Path) -> Path:
     """The folder, or, where it is not there yet, the one that it would be made in."""
-    return next((p for p in (folder, *folder.parents) if p.exists()), folder)
+    return next((p for p in (folder, *folder.parents) if os.path.exists(p)), folder)
 
 
 def _asked(path: Path, mode: int) -> str:
