@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from jumar.device.ascend import Version, component_versions, pairings
+from jumar.tools.diagnose import outcome
 from jumar.tools.diagnose.strangers import ASCEND, STRANGERS, other_software
 from jumar.tools.knowledge import Evidence, Fact, Hit, Moment
 
@@ -24,7 +25,7 @@ VERSIONS = (
 SOC = r"(910|310|950|Atlas|soc_?version)"
 VARIABLE = r"\b(LD_LIBRARY_PATH|PYTHONPATH|PATH|ASCEND_\w+|TOOLCHAIN_HOME|CANN_\w+)['\"]?\s*[=:]\s*['\"]?\S*(Ascend|cann|ascend-toolkit)\S*"
 LATEST = r"\blatest\b\S* -> \S*?(?P<version>\d+\.\d[\w.]*)"
-PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, ASCEND, *STRANGERS.values())
+PATTERNS = (OUT_OF_MEMORY, *VERSIONS, SOC, VARIABLE, LATEST, ASCEND, *STRANGERS.values(), *outcome.PATTERNS)
 
 _SOCS = (  # fact, what names it
     ("soc-910b", re.compile(r"910B[1-4]|910b[1-4]|Atlas 800T? ?A2|\bA2\b")),
@@ -39,13 +40,15 @@ _UNITS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
 def derive(hits: Mapping[str, tuple[Hit, ...]]) -> tuple[Fact, ...]:
-    """Every fact that the hits give."""
+    """Every fact that the hits give: of a text of other software, and of a run that went well, only that."""
+    alone = other_software(hits) or outcome.went_well(hits)
+    if alone:
+        return tuple(alone)
     return (
         *_memory(hits.get(OUT_OF_MEMORY, ())),
         *_chips(hits.get(SOC, ())),
         *_versions([h for p in VERSIONS for h in hits.get(p, ())]),
         *_paths(hits.get(VARIABLE, ()), hits.get(LATEST, ())),
-        *other_software(hits),
     )
 
 

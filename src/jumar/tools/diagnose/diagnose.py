@@ -15,6 +15,7 @@ from jumar.base import Said, config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive, ranks
 from jumar.tools.diagnose.harmless import HARMLESS
+from jumar.tools.diagnose.outcome import WENT_WELL
 from jumar.tools.diagnose.ranks import Processes
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
@@ -66,9 +67,13 @@ class Diagnosis:
         old = _of_earlier_runs(scanned.hits.get(ERROR, ()), cut)
         if old:
             scanned.hits = {pattern: tuple(h for h in hits if h.evidence not in old) for pattern, hits in scanned.hits.items()}
+        derived = derive.derive(scanned.hits)
+        well = next((fact for fact in derived if fact.name == WENT_WELL), None)
+        if well:
+            scanned.hits = {pattern: hits for pattern, hits in scanned.hits.items() if pattern not in (ERROR, CODE)}
         mentions = _mentions(scanned)
         processes = Processes(scanned.hits)
-        known = (*facts, *derive.derive(scanned.hits), *processes.facts(scanned.hits))
+        known = (*facts, *derived, *processes.facts(scanned.hits))
         found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, known, processes.echo)
         errors = _errors(scanned)
         if found.ordered and found.ordered[0].echo is False:  # whoever waited has an earlier clock
@@ -92,7 +97,7 @@ class Diagnosis:
             first_rank=errors[0].rank if errors else -1,
             sources=tuple(scanned.sources),
             lines=scanned.lines,
-            notes=tuple(_notes(scanned, cut, old)),
+            notes=tuple(_notes(scanned, cut, old, well)),
         )
 
     def _like(self, scanned: Scanned, errors: list[Hit]) -> Finding | None:
@@ -118,8 +123,13 @@ def _of_earlier_runs(errors: tuple[Hit, ...], cut: float) -> frozenset[Evidence]
     return frozenset(h.evidence for h in errors if _DATED < h.moment.seconds < cut and (h.rank in known or h.evidence.source in files))
 
 
-def _notes(scanned: Scanned, cut: float, old: frozenset[Evidence]) -> Iterator[Said]:
+def _notes(scanned: Scanned, cut: float, old: frozenset[Evidence], well: Fact | None) -> Iterator[Said]:
     """What was not read, or left aside, and why."""
+    if well:
+        yield Said(
+            f"the run went well ({well.evidence[0]}); what only warns was left aside",
+            f"运行正常（{well.evidence[0]}）；仅为警告的内容未计入",
+        )
     if scanned.left:
         yield Said(
             f"{scanned.left:,} lines of many kinds that speak of no failure were not looked at",

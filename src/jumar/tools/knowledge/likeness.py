@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumar.tools.knowledge.complaint import complains, is_quiet
 from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.rule import FACT, LANGUAGES, Rule
 
@@ -24,18 +25,7 @@ _SIGNED = re.compile(
     r"|\b(?:atc|tbe|plog|hbm|dvpp|aipp|gert|soc|rank|device|torch|vllm|kernel|graph|operator|tensor|loss|profiler)\b|\.om\b|\bE[A-Z]\d{4}\b|[\u4e00-\u9fff]",
     re.IGNORECASE,
 )
-_QUIET = re.compile(  # lines that complain of nothing
-    r"\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG)\b|\w*Warning: |\bwarnings\.warn\("
-    r"|\b(?i:step|iter|iteration|epoch|batch)\w*\W{0,4}(?:\[ *)?\d+.*\b(?i:loss|time|lr|acc\w*|speed|throughput|ms|grad\w*)\b\W{0,12}\d"
-    r"|\b(?i:0 errors?|0 failures|no errors?|without errors?|0 failed|errors?: 0)\b"
-)
-_COMPLAINS = re.compile(
-    r"\b(?:errors?|critical|fatal|exception|fail\w*|abort\w*|killed|denied|refused|time[ds]? ?out|timeout|can ?not|can't|couldn't|unable|invalid|mismatch\w*"
-    r"|no such|no module|not (?:found|supported|enough|installed|match|work)\w*|missing|unsupported|undefined|segmentation|core dumped|out of memory|oom"
-    r"|overflow|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
-    r"|(?:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]|[\u4e00-\u9fff]",
-    re.IGNORECASE,
-)
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z_]+|[\u4e00-\u9fff]+|\b\d{6}\b")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _SYNTAX = re.compile(r"\(\?P<\w+>|\(\?[:i]|\\[bswdSWBD]|[\\().?*+|{}\[\]^$]")
@@ -60,8 +50,8 @@ class Likeness:
 
     def nearest(self, lines: list[str]) -> Like | None:
         """The rule whose words are nearest to those of the lines, None where none is near or no line complains."""
-        said = [line for line in lines if not _QUIET.search(line)] if len(lines) > 1 else lines
-        if not any(_COMPLAINS.search(line) for line in said):
+        said = [line for line in lines if not is_quiet(line)] if len(lines) > 1 else lines
+        if not any(complains(line) or _CHINESE.search(line) for line in said):
             return None
         if not self.places:
             self._build()

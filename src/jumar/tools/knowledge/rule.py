@@ -23,7 +23,7 @@ TIERS = ("cause", "symptom", "hint")
 STACK = ("os", "host_env", "driver", "firmware", "hardware", "container", "kubernetes", "cann", "framework", "application")
 FACT = "fact:"
 CODE = "code:"  # an error code in any spelling: code:507018, with its family code:drv:87, or by how it begins code:EI*, code:507*
-OTHER_SOFTWARE = "fact:other-software"  # a text of another software, without a word of Ascend's
+NO_FAILURE_OF_OURS = ("fact:other-software", "fact:went-well")  # a text of another software; a run without a complaint
 LANGUAGES = ("en", "zh")
 _PLACE = re.compile(r"\{([a-z][a-z0-9_]*):([^{}]*)\}")
 _OPENING, _CLOSING = ("(", "[", "（"), (")", "]", "）")
@@ -216,8 +216,9 @@ def _read(name: str, content: bytes, known_layers: frozenset[str]) -> list[Rule]
 
 
 def _of_ascend(rule: Rule) -> Rule:
-    """One of our rules: it speaks of Ascend machines, so it is not found in a text of another software, unless it asks for that."""
-    return rule if OTHER_SOFTWARE in (*rule.match, *rule.also) else replace(rule, without=(*rule.without, OTHER_SOFTWARE))
+    """One of our rules: it speaks of failures of Ascend machines, so it is not found in a text that has none, unless it asks for facts."""
+    asks = any(pattern.startswith(FACT) for pattern in rule.match)
+    return rule if asks else replace(rule, without=(*rule.without, *NO_FAILURE_OF_OURS))
 
 
 _KEYS = frozenset(

@@ -1,0 +1,45 @@
+"""Does a line complain?  Words of a failure do not make a complaint where the line only informs, warns, or tells of progress in numbers.
+
+In: a line.  Out: `complains`; `COMPLAINT`, the words, for those that look through a long log first.  likeness.py compares only texts that complain;
+diagnose/outcome.py asks whether a run whose end is good had anything to complain of.
+"""
+
+from __future__ import annotations
+
+import re
+
+COMPLAINT = (
+    r"\b(?:errors?|critical|fatal|exception|fail\w*|abort\w*|killed|denied|refused|time[ds]? ?out|timeout|can ?not|can't|couldn't|unable|invalid|mismatch\w*"
+    r"|no such|no module|not (?:found|supported|enough|installed|match|work)\w*|missing|unsupported|undefined|segmentation|core dumped|out of memory|oom"
+    r"|overflow|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
+    r"|(?-i:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]"
+    r"|失败|错误|异常|报错|出错|超时|溢出|中断|卡|慢|不|没|无|为什么|怎么|问题|丢|崩|挂|死|低"
+)
+_COMPLAINT = re.compile(COMPLAINT, re.IGNORECASE)
+_QUIET = re.compile(
+    r"\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG|EVENT)\b|\w*Warning: |\bwarnings\.warn\("  # what it says it is
+    r"|\b(?i:step|iter|iteration|epoch|batch)\w*\W{0,12}(?:\[ *)?\d+.*\b(?i:loss|time|lr|acc\w*|speed|throughput|ms|grad\w*)\b(?: is)?\W{0,12}\d"  # progress
+    r"|\b(?i:0 errors?|0 failures?|no errors?|without errors?|0 failed|(?:errors?|failures?|failed|timeouts?|nan count|inf count|oom count|memory events): 0)\b"
+    r"|overflow.{0,60}\bscale\D{1,24}\d{4,}"  # a step skipped while the scale is looked for
+)
+_BAD_NUMBERS = re.compile(  # in a line of progress
+    r"(?:[:=\[,]|\bis)\s*-?(?:nan|inf)\b|overflow(?: cond)?\W{1,3}True.{0,12}scale\W{1,4}[01]?\d{1,3}\b|number of nan iterations: +[1-9]"
+    r"|loss scale: \d{1,5}\.\d.*number of skipped iterations: +[1-9]",  # above it the scale is still being looked for
+    re.IGNORECASE,
+)
+
+
+def complains(line: str) -> bool:
+    """Is a line, or what a user says in it, a complaint?
+
+    >>> complains("RuntimeError: out of memory"), complains("[W npu.cpp:1] Warning: not supported"), complains("step 5: loss 2.1, oom 0")
+    (True, False, False)
+    >>> complains("step 5: loss: nan, time 3 ms"), complains("训练到第 100 步卡死")
+    (True, True)
+    """
+    return bool(_BAD_NUMBERS.search(line) or (_COMPLAINT.search(line) and not _QUIET.search(line)))
+
+
+def is_quiet(line: str) -> bool:
+    """Does a line only inform, warn, or tell of progress in numbers?"""
+    return bool(_QUIET.search(line)) and not _BAD_NUMBERS.search(line)
