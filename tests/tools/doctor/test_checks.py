@@ -89,6 +89,23 @@ TABLE4 = json.dumps(
     },
     indent=1,
 )
+TABLE8 = json.dumps(
+    {
+        "status": "completed",
+        "version": "1.0",
+        "server_count": "2",
+        "server_list": [
+            {
+                "server_id": f"10.1.1.{7 + s}",
+                "device": [
+                    {"device_id": str(i + 4 - 4 * s), "device_ip": f"192.168.{s}.{10 + i}", "rank_id": str(4 * s + i)} for i in range(4)
+                ],
+            }
+            for s in range(2)
+        ],
+    },
+    indent=1,
+)
 WELL: Mapping[str, Mapping[str, str]] = {
     "latest in every path": {"env.txt": environment("latest", ASCEND_OPP_PATH=f"{LATEST}/opp", LD_LIBRARY_PATH=LD, ATB_HOME_PATH=NNAL)},
     "910B4, ids from 4": {
@@ -173,7 +190,7 @@ WELL: Mapping[str, Mapping[str, str]] = {
     },
     "settings of the kernel": {"sysctl.txt": "kernel.pid_max = 4194304\nvm.nr_hugepages = 0\nvm.overcommit_memory = 0\n"},
     "an environment of conda": {
-        "pip_list.txt": "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip:\n      - numpy==1.26.4\n      - torch==2.5.1\n      - torch-npu==2.5.1\n",
+        "pip_list.txt": "dependencies:\n  - python=3.10.14=h1\n  - pip=24.0\n  - pip:\n      - numpy==1.26.4\n      - torch==2.5.1\n      - torch-npu==2.5.1\n",
         "python.txt": "",
     },
     "counters of a sound port": {
@@ -266,7 +283,19 @@ WELL: Mapping[str, Mapping[str, str]] = {
         "env.txt": environment("8.3.RC2"),
         "pip_list.txt": pip(torch="2.7.1", torch_npu="2.7.1"),
     },
+    "board of every card": {
+        "boards.txt": "".join(
+            f"$ npu-smi info -t board -i {i}\n\tNPU ID           : {i}\n\tFirmware Version : 7.7.0.1.231\n\tCompatibility    : OK\n"
+            for i in range(4)
+        )
+    },
+    "rank table of two hosts, this the second": {
+        "ls_dev.txt": dev(*(f"davinci{i}" for i in range(4)), *NODES[2:]),
+        "etc/hccn.conf": HCCN4,
+        "hccl.json": TABLE8,
+    },
     "rank table of this host": {
+        "ls_dev.txt": dev(*(f"davinci{i}" for i in range(4)), *NODES[2:]),
         "etc/hccn.conf": HCCN4,
         "hccl.json": TABLE4,
     },
@@ -349,6 +378,13 @@ FAULTS: Mapping[str, Mapping[str, str]] = {
         "opp_kernel_version.info": sample(
             "opp_kernel_version.info_8.1.RC1", ("8.1.RC1", "8.0.RC3"), ("Version=7.7.0.1.238", "Version=7.5.0.1.129")
         ),
+    },
+    "firmwares-differ": {
+        "boards.txt": "".join(
+            f"$ npu-smi info -t board -i {i}\n\tNPU ID           : {i}\n\tSoftware Version : 25.0.rc1.1\n"
+            f"\tFirmware Version : {'7.7.0.1.231' if i != 2 else '7.5.0.1.129'}\n\tCompatibility    : OK\n"
+            for i in range(4)
+        )
     },
     "nodes-differ": {"node2/npu-smi.txt": smi("24.1.rc3")},
     "driver-module-refused": {
@@ -628,7 +664,7 @@ def test_a_user_outside_of_the_group_is_known_however_the_system_tells_it(who: s
 
 def test_an_exported_environment_names_packages_and_python(tmp_path: Path) -> None:
     (tmp_path / "env.yml").write_text(
-        "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip:\n      - torch==2.4.0\n      - torch-npu==2.5.1\n"
+        "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip=24.0\n  - pip:\n      - torch==2.4.0\n      - torch-npu==2.5.1\n"
     )
     machine = foreign(tmp_path)
     assert machine.identity.python is not None
@@ -651,3 +687,22 @@ def test_a_library_of_npu_smi_that_a_container_lacks_was_not_mounted(tmp_path: P
     verdict = examine(foreign(tmp_path)).verdict
     assert verdict.layer == "container"
     assert "/usr/local/dcmi" in verdict.findings[0].what("en")
+
+
+def test_devices_of_a_rank_table_are_those_of_this_host(tmp_path: Path) -> None:
+    files = host(
+        **{
+            "ls_dev.txt": dev(*(f"davinci{i}" for i in range(4)), *NODES[2:]),
+            "hccl.json": TABLE4.replace('"device_id": "3"', '"device_id": "7"'),
+        }
+    )
+    verdict = examine(foreign(write_folder(Kind("absent", files), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-rank-table-bad"
+    assert "got 7" in verdict.findings[0].what("en")
+
+
+def test_a_path_of_another_release_beside_latest_is_a_mixture_though_one_release_is_known(tmp_path: Path) -> None:
+    env = environment("latest", ASCEND_OPP_PATH=f"/{TOOLKIT}/7.0.0/opp")
+    verdict = examine(foreign(write_folder(Kind("opp", host(**{"env.txt": env})), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-cann-mixed"
+    assert "7.0.0: ASCEND_OPP_PATH" in verdict.findings[0].what("en")

@@ -13,7 +13,7 @@ from jumar.tools.diagnose import outcome
 from jumar.tools.diagnose.strangers import ASCEND, STRANGERS, other_software
 from jumar.tools.knowledge import Evidence, Fact, Hit, Moment
 
-_SIZE = r"[\d.]+ ?[KMGT]?i?B"
+_SIZE = r"[\d.]+ ?(?:[KMGT]?i?B|bytes)"
 OUT_OF_MEMORY = (
     rf"tried to allocate (?P<wanted>{_SIZE}).*?(?P<total>{_SIZE}) total capacity; (?P<allocated>{_SIZE}) already allocated;"
     rf".*?(?P<free>{_SIZE}) free; (?P<reserved>{_SIZE}) reserved"
@@ -57,8 +57,10 @@ def nbytes_of(text: str) -> float:
 
     >>> nbytes_of("1.5 GiB") == 1.5 * 2**30, nbytes_of("39.48 MiB") == 39.48 * 2**20
     (True, True)
+    >>> nbytes_of("0 bytes")
+    0.0
     """
-    found = re.fullmatch(r"([\d.]+) ?([KMGT]?)i?B", text, re.IGNORECASE)
+    found = re.fullmatch(r"([\d.]+) ?([KMGT]?)i?B(?:ytes)?", text, re.IGNORECASE)
     try:
         return float(found[1]) * _UNITS[found[2].upper()] if found else 0.0
     except ValueError:

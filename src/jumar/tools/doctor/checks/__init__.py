@@ -6,7 +6,7 @@ In: a `View`.  Out: `Fact`s in the order of the stack, driver first, so that the
 from collections.abc import Callable
 from dataclasses import replace
 
-from jumar.tools.doctor.checks import abi, cann, card, chip, container, driver, framework, hccl, host, network, rights
+from jumar.tools.doctor.checks import abi, cann, card, chip, container, driver, framework, hccl, host, network, rank_table, rights
 from jumar.tools.doctor.machine import Machine
 from jumar.tools.doctor.view import View, view
 from jumar.tools.knowledge import Fact, Moment
@@ -20,6 +20,7 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     *cann.CHECKS,
     *framework.CHECKS,
     *abi.CHECKS,
+    *rank_table.CHECKS,
     *hccl.CHECKS,
     *network.CHECKS,
     *host.CHECKS,

@@ -70,8 +70,9 @@ def _entries(v: View) -> Iterator[tuple[str, str, Evidence]]:
 def mixed(v: View) -> list[Fact]:
     """Variables and paths that lead into CANN releases of different versions."""
     found: dict[str, dict[str, Evidence]] = {}  # version -> variable -> line
+    latest = v.releases[0].version if len(v.releases) == 1 else "latest" if v.releases else ""  # a link to the only one that is there
     for name, path, place in _entries(v):
-        version = v.version_at(path) or ("latest" if path.startswith(_LATEST) and len(v.releases) > 1 else "")
+        version = v.version_at(path) or (latest if path.startswith(_LATEST) else "")
         if version:
             found.setdefault(version, {}).setdefault(name, place)
     for output in v.machine.output("sourced"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from jumar.device.ascend import pairings, read_version
+from jumar.device.ascend import Properties, pairings, read_version
 from jumar.tools.doctor.machine import Output, Seen
 from jumar.tools.doctor.view import Smi, View, fact
 from jumar.tools.knowledge import Fact
@@ -65,8 +65,9 @@ def firmware_pair(v: View) -> list[Fact]:
             verdict, told = str(one.values.get("compatibility", "")).strip().upper(), _text(one.values.get("firmware_version"))
             # in a container and without root the firmware is not told, and UNKNOWN means just that
             if verdict not in _NO_VERDICT or (verdict == "UNKNOWN" and told and not v.inside):
-                place = smi.text.find(rf"(?i)Compatibility\s*:\s*{re.escape(verdict)}")
-                return [fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=told)]
+                place = smi.line_of(one, rf"Compatibility\s*:\s*{re.escape(verdict)}")
+                card = f" (card {one.npu})" if one.npu is not None else ""
+                return [fact("driver-firmware-mismatch", [place], driver=_text(smi.read.driver), firmware=f"{told}{card}".strip())]
     if not driver or not firmware:
         return []
     have, wanted = read_version(firmware.value), v.driver.get("compatible_version_fw")
@@ -100,6 +101,23 @@ def _served(driver: str, prefix: str) -> bool:
     """`24.1` serves 24.1.rc3 and 24.1.0.3; `23.0.rc3` serves 23.0.rc3.x; RCs of a release count as the release."""
     short = re.sub(r"\.0$", "", prefix.rstrip(".").lower())
     return driver.lower() == short or driver.lower().startswith(short + ".")
+
+
+def firmwares_differ(v: View) -> list[Fact]:
+    """One card with another firmware than the others, as a card has that was replaced, or whose upgrade failed."""
+    found: dict[str, list[tuple[Smi, Properties]]] = {}
+    for smi in v.smi:
+        for one in smi.read.of("board"):
+            told = one.text("firmware_version")
+            if one.npu is not None and re.match(r"\d", told):
+                found.setdefault(told, []).append((smi, one))
+    if len(found) < 2 or len({smi.text.source for ours in found.values() for smi, _ in ours}) > 1:  # files of several nodes
+        return []
+    usual, *others = sorted(found, key=lambda told: -len(found[told]))
+    odd = found[others[0]]
+    places = [smi.line_of(one, r"Firmware Version\s*:") for smi, one in (odd[0], found[usual][0])]
+    cards = ", ".join(str(one.npu) for _, one in odd[:8])
+    return [fact("firmwares-differ", places, card=cards, npu=odd[0][1].npu, firmware=others[0], others=usual)]
 
 
 def half_upgraded(v: View) -> list[Fact]:
@@ -208,6 +226,7 @@ CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
     install_log,
     modules_missing,
     firmware_pair,
+    firmwares_differ,
     half_upgraded,
     nodes_differ,
     kernel_log,

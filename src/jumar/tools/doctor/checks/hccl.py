@@ -1,4 +1,4 @@
-"""Collectives: rank table, addresses, TLS, links of the cards, and variables outside of their range; the host's network is in network.py.
+"""Collectives: addresses, TLS, links of the cards, variables outside of their range; rank_table.py and network.py have the rest.
 
 In: a `View`.  Out: facts.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from jumar.device.ascend import check_hccn, check_rank_table, parse_hccn, parse_rank_table
+from jumar.device.ascend import check_hccn, parse_hccn
 from jumar.tools.doctor.machine import Text
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Evidence, Fact
@@ -23,10 +23,6 @@ RANGES = {  # variable: least, most, what is meant
 }
 
 
-def _more(count: int) -> str:
-    return f" (+{count})" if count > 0 else ""
-
-
 def rank_tables(v: View) -> Iterator[tuple[str, Text]]:
     """Files that are rank tables: the one that the environment names first."""
     named = [v.machine.variable(n) for n in ("RANK_TABLE_FILE", "HCCL_CONFIG_PATH")]
@@ -35,61 +31,7 @@ def rank_tables(v: View) -> Iterator[tuple[str, Text]]:
             yield path, text
 
 
-def rank_table_bad(v: View) -> list[Fact]:
-    """The rank table's own faults."""
-    for path, text in rank_tables(v):
-        found = check_rank_table(parse_rank_table(text.text))
-        if found:
-            first = found[0]
-            lines = text.text.split("\n")
-            shown = lines[first.line - 1].strip()[:300] if 0 < first.line <= len(lines) else first.what
-            what = "; ".join(dict.fromkeys(one.what for one in found[:3])) + _more(len(found) - 3)
-            return [
-                fact(
-                    "rank-table-bad",
-                    [Evidence(text.source, first.line, shown)],
-                    what=what,
-                    path=text.source if path == f"/{text.source}" else path,
-                )
-            ]
-    return []
-
-
-def rank_table_gone(v: View) -> list[Fact]:
-    """RANK_TABLE_FILE names a file that is not there."""
-    for name, seen in v.variables("RANK_TABLE_FILE"):
-        if seen.value.startswith("/") and v.machine.whole and seen.value not in v.machine.files:
-            return [fact("rank-table-gone", [seen.evidence], variable=name, path=seen.value)]
-    return []
-
-
-def addresses(v: View) -> list[Fact]:
-    """Addresses of the cards: two of one address, or others than the rank table's."""
-    owners: dict[str, tuple[str, Evidence]] = {}
-    for device, address, place in _own_addresses(v):
-        if address in owners:
-            if owners[address][0] != device:
-                return [fact("card-address-twice", [owners[address][1], place], address=address, first=owners[address][0], second=device)]
-            continue
-        owners[address] = (device, place)
-    for _, text in rank_tables(v):
-        servers = parse_rank_table(text.text).servers
-        listed = [d.device_ip for server in servers for d in server.devices if d.device_ip]
-        if listed and owners and not set(listed) & set(owners):
-            mine = next(iter(owners.values()))[1]
-            return [fact("rank-table-of-other-machine", [text.find(r'"device_ip"'), mine], table=listed[0], here=next(iter(owners)))]
-        known = {device: (address, place) for address, (device, place) in owners.items()}
-        for server in servers:
-            pairs = [(d, *known[str(d.device_id)]) for d in server.devices if d.device_ip and str(d.device_id) in known]
-            wrong = [(d, address, place) for d, address, place in pairs if d.device_ip != address]
-            if wrong and len(wrong) * 2 < len(pairs):  # it is this machine: most of its addresses are right
-                d, address, place = wrong[0]
-                values = {"device": d.device_id, "table": d.device_ip, "here": address, "server": server.server_id}
-                return [fact("rank-table-address-differs", [text.find(rf'"{re.escape(d.device_ip)}"'), place], **values)]
-    return []
-
-
-def _own_addresses(v: View) -> Iterator[tuple[str, str, Evidence]]:
+def own_addresses(v: View) -> Iterator[tuple[str, str, Evidence]]:
     """Device, address and line: of /etc/hccn.conf, else of `hccn_tool -i N -ip -g`."""
     conf = v.machine.file("/etc/hccn.conf")
     for name, seen in conf.keys().items() if conf else ():
@@ -115,7 +57,7 @@ def tls(v: View) -> list[Fact]:
 
 def address_missing(v: View) -> list[Fact]:
     """A card without an address while the others have one."""
-    have = {device for device, _, _ in _own_addresses(v)}
+    have = {device for device, _, _ in own_addresses(v)}
     for output in v.machine.output("hccn"):
         for one in parse_hccn(f"$ {output.command}\n{output.text.text}").devices:
             if "ip" in one.lines and not one.ip and not one.assumed and len(have) > 1:
@@ -188,9 +130,6 @@ def values(v: View) -> list[Fact]:
 
 
 CHECKS: tuple[Callable[[View], list[Fact]], ...] = (
-    rank_table_gone,
-    rank_table_bad,
-    addresses,
     address_missing,
     tls,
     links,
