@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jumar.tools.diagnose import diagnose_text
+from jumar.tools.diagnose import Diagnosis, diagnose_text
+from jumar.tools.diagnose.diagnose import with_rules
+from jumar.tools.knowledge import load_rules
 from jumar.tools.knowledge.severity import ERROR, PLAIN, WARNING, severity_of
 
 LINES = [
@@ -27,17 +29,54 @@ def test_a_line_takes_itself_as_serious_as_it_says(line: str, severity: int) -> 
     assert severity_of(line) == severity
 
 
-APEX = "/w/gpt_layer_specs.py:39: UserWarning: Apex is not installed. Falling back to Torch Norm"
-OOM = "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity; 58.00 GiB already allocated)"
+RULES = """
+[[rule]]
+name = "part-old"
+layer = "version_mismatch"
+stack = "framework"
+cause = "part_old"
+tier = "cause"
+match = ['the frobnicator is old']
+source = "this test"
+en.what = "old"
+en.fix = ["renew it"]
+zh.what = "旧"
+zh.fix = ["更新"]
+example = ["the frobnicator is old"]
+seen = []
+
+[[rule]]
+name = "part-broken"
+layer = "operator"
+stack = "framework"
+cause = "part_broken"
+tier = "cause"
+match = ['the frobnicator broke']
+source = "this test"
+en.what = "broken"
+en.fix = ["mend it"]
+zh.what = "坏"
+zh.fix = ["修理"]
+example = ["the frobnicator broke"]
+seen = []
+"""
+WARNED = "[W npu.cpp:12] Warning: the frobnicator is old"
 
 
-def test_of_two_causes_the_error_is_the_verdict_though_the_warning_was_earlier() -> None:
-    alone = diagnose_text(APEX)
-    both = diagnose_text(f"{APEX}\n{OOM}")
-    assert alone.layer == "amp" and alone.confidence == "high"
-    assert both.layer == "memory" and both.confidence == "high"
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
+    path = tmp_path_factory.mktemp("rules") / "two.toml"
+    path.write_text(RULES)
+    return with_rules(load_rules([path.parent]))
 
 
-def test_a_cause_that_only_a_warning_names_is_doubted_where_there_is_an_error() -> None:
-    verdict = diagnose_text(f"{APEX}\nFrobnicateError: the frobnicator is not grommeted")
-    assert verdict.layer == "amp" and verdict.confidence == "medium"
+def test_of_two_causes_the_error_is_the_verdict_though_the_warning_was_earlier(rules: Diagnosis) -> None:
+    alone = diagnose_text(WARNED, rules=rules)
+    both = diagnose_text(f"{WARNED}\nRuntimeError: the frobnicator broke", rules=rules)
+    assert alone.layer == "version_mismatch" and alone.confidence == "high"
+    assert both.layer == "operator" and both.confidence == "high"
+
+
+def test_a_cause_that_only_a_warning_names_is_doubted_where_there_is_an_error(rules: Diagnosis) -> None:
+    verdict = diagnose_text(f"{WARNED}\nRuntimeError: of another thing", rules=rules)
+    assert verdict.layer == "version_mismatch" and verdict.confidence == "medium"
