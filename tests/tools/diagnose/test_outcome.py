@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jumar.tools.diagnose import diagnose_text
@@ -34,6 +36,19 @@ def test_a_warning_in_a_run_that_ended_well_is_told_as_left_aside(warning: str) 
     verdict = diagnose_text(f"{STEPS}\n{warning}\n{ENDED}")
     assert (verdict.exit_code, verdict.findings, verdict.layer, verdict.first_error) == (0, (), "", None)
     assert "the run went well (input:" in str(verdict.notes[0])
+
+
+RUNS = {
+    path.name: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[1] / "knowledge/healthy/runs").glob("*.log"))
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_whole_healthy_run_is_healthy_until_something_fails_in_it(name: str) -> None:
+    verdict = diagnose_text(RUNS[name])
+    assert (verdict.exit_code, verdict.layer, [f.rule.name for f in verdict.findings]) == (0, "", [])
+    assert diagnose_text(f"{RUNS[name]}\nRuntimeError: NPU out of memory. Tried to allocate 2.00 GiB").layer == "memory"
+    assert diagnose_text(f"{RUNS[name]}\n但是推理结果和 GPU 不一致").exit_code == 1
 
 
 def test_the_same_warning_is_answered_where_it_stands_alone_or_before_an_error() -> None:

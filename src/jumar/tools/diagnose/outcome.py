@@ -14,12 +14,12 @@ from jumar.tools.knowledge.complaint import COMPLAINT, complains
 
 WENT_WELL = "went-well"
 WELL = (
-    r"\b(training|train|finetun\w*|pre-?train\w*|inference|evaluation|eval|job|run|task|test|conversion|export|build|all steps)\w* (job |loop |run )?"
+    r"\b(training|train|finetun\w*|pre-?train\w*|inference|evaluation|eval|job|run|task|test|conversion|export|build|profiling|all steps)\w* (job |loop |run )?"
     r"(is |was |has |have )?(been )?(done|finished|completed?|ended|succeeded|success\w*)\b|\btrain_runtime\b"
     r"|\b(finished|completed|exited|ended|stopped) (successfully|normally)\b|\b(exit|exits) normally\b|\bexit(ed|ing)?( with)?( code| status)?\W{1,3}0\b"
     r"|\b(checkpoint|model|weights?|ckpt|adapter)s? (is |was |were |has been |have been )?(successfully )?saved\b|\bsuccessfully saved\b"
     r"|\b(saved?|saving) (the )?(final )?(checkpoint|model|ckpt|weights)|\bHTTP/[12](\.\d)?\W{1,2}2\d\d\b|Application startup complete"
-    r"|Daemon start success|\bATC run success|check result: success|\b\d+ passed\b|\bPASSED\b.{0,20}100%"
+    r"|Daemon start success|\bATC run success|\bregister\w* .{0,40}\bsuccess|check result: success|\b\d+ passed\b|\bPASSED\b.{0,20}100%"
     r"|训练(结束|完成|成功)|保存(成功|完成)|已保存|运行(成功|结束)|转换成功"
 )
 PROGRESS = r"\b(step|iter|iteration|epoch|batch)\w*\W{0,12}(\[ *)?\d+.*\bloss\b( is)?\W{0,12}\d"
