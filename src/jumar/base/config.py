@@ -65,7 +65,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("progress", True, "show a bar while Model trains, if stderr is a terminal", _flag),
         Setting("momentum_nesterov", False, "nn.Momentum does what use_nesterov is documented to do; MindSpore 2.10 ignores it on the CPU", _flag),
         Setting("soc", "Ascend910B4", "the Ascend chip whose twin stands in where a script asks for device_target='Ascend'; `jumar soc list` names them"),
-        Setting("rules", "", "folder of your own *.toml rules, read by `jumar diagnose` and `jumar doctor` beside ours", str),
+        Setting("rules", "", "your own rules, beside ours in `jumar diagnose` and `doctor`: folders of *.toml files, or such files, separated as in PATH", str),
         Setting("snapshot_dir", None, "folder of `jumar snapshot`; default $XDG_DATA_HOME/jumar/snapshots or ~/.local/share/jumar/snapshots", Path),
         Setting("skip_passes", "", "comma-separated names of passes to leave out", str, changes_code=True),
     )

@@ -9,7 +9,7 @@ from tests.tools.knowledge.test_rule import SHOWN
 
 from jumar.base import ToolError, seal
 from jumar.tools.diagnose.diagnose import diagnose_text, with_rules
-from jumar.tools.knowledge import Likeness, kept, load_rules, rule
+from jumar.tools.knowledge import Likeness, kept, load, load_rules
 from jumar.tools.knowledge.kept import FOLDER
 
 
@@ -61,7 +61,7 @@ def test_a_cache_that_is_off_or_not_writable_is_no_error(cache: Path, monkeypatc
 
 def test_rules_from_the_cache_are_those_of_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = load_rules()
-    monkeypatch.setattr(rule, "_read_all", lambda _: pytest.fail("the files were parsed again"))
+    monkeypatch.setattr(load, "_read_all", lambda *_: pytest.fail("the files were parsed again"))
     again = load_rules()
     assert again == fresh
     assert [r.file for r in again] == [r.file for r in fresh]

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from jumar.device.ascend.packages import chip_family, first_cann_of_chip, package_of, soc_of_kernels_package
     from jumar.device.ascend.rank_table import RankAddress, RankDevice, RankServer, RankTable, SuperPod, parse_rank_table
     from jumar.device.ascend.rank_table_checks import check_rank_table
-    from jumar.device.ascend.stated import STATES_A_VERSION, Stated, component_versions, versions_stated
+    from jumar.device.ascend.stated import COMPONENTS, STATES_A_VERSION, Stated, component_versions, versions_stated
     from jumar.device.ascend.version_files import VersionFile, parse_version_file, read_version_files, versions_of_files
     from jumar.device.ascend.versions import Range, Version, parse_version, read_version, within
 
@@ -78,13 +78,14 @@ _FACES: dict[str, str] = {  # where each name lives: file -> its names
     "packages": "chip_family first_cann_of_chip package_of soc_of_kernels_package",
     "rank_table": "RankAddress RankDevice RankServer RankTable SuperPod parse_rank_table",
     "rank_table_checks": "check_rank_table",
-    "stated": "STATES_A_VERSION Stated component_versions versions_stated",
+    "stated": "COMPONENTS STATES_A_VERSION Stated component_versions versions_stated",
     "version_files": "VersionFile parse_version_file read_version_files versions_of_files",
     "versions": "Range Version parse_version read_version within",
 }
 _PLACES = {name: file for file, names in _FACES.items() for name in names.split()}
 
 __all__ = [
+    "COMPONENTS",
     "Cann",
     "Code",
     "Complaint",

@@ -68,6 +68,7 @@ _NAMES: tuple[tuple[str, str], ...] = (  # component, spellings; the longer stan
     ("gcc", r"gcc|g\+\+"),
     *((name, name.replace("-", "[-_]")) for name in _PACKAGES),
 )
+COMPONENTS = tuple(name for name, _ in _NAMES)  # whose versions a text can state
 _MAJORS: Mapping[str, tuple[int, int]] = {  # what a component's first number can be; guards against sizes, addresses and other products
     "cann": (1, 20), "kernels": (1, 20), "nnal": (1, 20), "cann-inner": (1, 20), "driver": (20, 60), "firmware": (1, 60), "npu-smi": (1, 60),
     "torch_npu": (1, 7), "torch": (0, 4), "python": (2, 4), "mindspore": (0, 5), "vllm": (0, 3), "vllm-ascend": (0, 3), "mindie": (1, 9),

@@ -8,6 +8,7 @@ from jumar.tools.knowledge.blanks import BLANK, COMMON, left_blank
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.kept import kept
 from jumar.tools.knowledge.likeness import Like, Likeness
+from jumar.tools.knowledge.load import load_rules
 from jumar.tools.knowledge.rule import (
     CODE,
     FACT,
@@ -17,16 +18,14 @@ from jumar.tools.knowledge.rule import (
     Rule,
     Text,
     as_written,
-    check_patterns,
     compiled,
     fill,
     layers,
-    load_rules,
     regex_options,
 )
 
 __all__ = [
     "BLANK", "CODE", "COMMON", "FACT", "LANGUAGES", "TIERS",
     "Evidence", "Fact", "Finding", "Findings", "Hit", "Layer", "Like", "Likeness", "Moment", "Rule", "Text",
-    "apply_rules", "as_written", "check_patterns", "compiled", "fill", "kept", "layers", "left_blank", "load_rules", "regex_options",
+    "apply_rules", "as_written", "compiled", "fill", "kept", "layers", "left_blank", "load_rules", "regex_options",
 ]  # fmt: skip
