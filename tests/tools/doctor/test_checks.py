@@ -631,6 +631,17 @@ def test_a_health_answer_belongs_to_the_card_that_was_asked_for(tmp_path: Path) 
     assert "80E01801" in verdict.findings[0].evidence[1].text
 
 
+@pytest.mark.parametrize(
+    "loop", ["for i in {0..1}; do sudo npu-smi info -t health -i $i; done", "for i in 0 1; do npu-smi info -i $i -t health; done"]
+)
+def test_a_loop_over_the_cards_tells_whose_answer_each_is(loop: str, tmp_path: Path) -> None:
+    answers = "\tHealth Status    : OK\n\tError Code       : NA\n" + "\tHealth Status    : Warning\n\tError Code       : 80818C00\n"
+    (tmp_path / "all.log").write_text(f"zhao@n1:~$ {loop}\n{answers}zhao@n1:~$ npu-smi info\n{smi()}\n")
+    first = examine(foreign(tmp_path)).verdict.findings[0]
+    assert "Card 1" in first.what("en")
+    assert first.evidence[0].text == "Health Status    : Warning"
+
+
 def test_a_card_that_lost_its_heartbeat_explains_the_missing_node(tmp_path: Path) -> None:
     files = host(**{"ls_dev.txt": dev("davinci0", "davinci2", *NODES[2:]), **FAULTS["card-heartbeat-lost"]})
     verdict = examine(foreign(write_folder(Kind("lost", files), tmp_path))).verdict

@@ -52,3 +52,21 @@ def quoted(text: str, longest: int = 80) -> str:
     """A piece of the text as a complaint shows it: in quotes, cut where it is long."""
     text = text.strip()
     return repr(text if len(text) <= longest else text[: longest - 3] + "...")
+
+
+_LOOP = re.compile(
+    r"\bfor\s+\w{1,20}\s+in\s+(?:\{([0-9]{1,3})\.\.([0-9]{1,3})\}|[`$(]{1,2}\s*seq\s+([0-9]{1,3})\s+([0-9]{1,3})|([0-9 ]{1,60});)"
+)
+
+
+def loops(line: str) -> list[list[int]]:
+    """The numbers that the shell's loops of a command line run over, the outer loop first.
+
+    >>> loops("for i in $(seq 0 2); do for c in 0 1; do npu-smi info -t health -i $i -c $c; done; done")
+    [[0, 1, 2], [0, 1]]
+    """
+    found = []
+    for loop in _LOOP.finditer(line):
+        first, last = loop[1] or loop[3], loop[2] or loop[4]
+        found.append(list(range(int(first), int(last) + 1)) if first else [int(word) for word in loop[5].split() if len(word) < 4])
+    return found

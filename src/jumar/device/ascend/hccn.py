@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from jumar.device.ascend.complaint import Complaint, plain_lines, quoted
+from jumar.device.ascend.complaint import Complaint, loops, plain_lines, quoted
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,6 @@ MOST = 600  # counters, settings, changes of one device that are kept; the tool 
 RISKY = re.compile(r"roce_\w*(?:_err|_rty|_unexpected)\w*|mac_\w*(?:fcs|crc|_bad|_err)\w*")  # counters that stay 0 on a sound network
 
 _COMMAND = re.compile(r"hccn_tool\s+-i\s+(\S{1,20})(?:\s+-([a-z_]{2,20}))?(?:.{0,40}\baddress\s+(\S{1,45}))?")
-_LOOP = re.compile(
-    r"\bfor\s+\w{1,20}\s+in\s+(?:\{([0-9]{1,3})\.\.([0-9]{1,3})\}|[`$(]{1,2}\s*seq\s+([0-9]{1,3})\s+([0-9]{1,3})|([0-9 ]{1,60});)"
-)
 _SETTING = re.compile(r"\s*([a-z][a-z_0-9]{1,40}?)_([0-9]{1,3})\s*=\s*(.*)")
 _OF_DEVICE = re.compile(r"\[device\s+([0-9]{1,3})\]\s*(.*)")
 _TLS = re.compile(r"dev_id:\s*([0-9]{1,3}),\s*tls switch\[([01])\]")
@@ -185,16 +182,15 @@ class _Gather:
 
     def command(self, line: str) -> bool:
         """Whether the line is a command; the next lines are its output."""
-        loop = _LOOP.search(line) if "hccn_tool" in line else None
+        around = loops(line) if "hccn_tool" in line else []
         found = _COMMAND.search(line) if "hccn_tool" in line else None
         if found is None:
             return False
         self.form, self.address, self.section = found[2] or "", found[3] or "", ""
         self.current = int(found[1]) if re.fullmatch(r"[0-9]{1,3}", found[1]) else None
-        self.loop, self.counted, self.looped = [], -1, loop is not None
-        if loop:
-            first, last = loop[1] or loop[3], loop[2] or loop[4]
-            self.loop = list(range(int(first), int(last) + 1)) if first else [int(word) for word in loop[5].split() if len(word) < 4]
+        self.loop, self.counted, self.looped = [], -1, bool(around)
+        if around:
+            self.loop = around[0]
         return True
 
     def device(self, name: str) -> int:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 
-from jumar.device.ascend.complaint import Complaint, quoted
+from jumar.device.ascend.complaint import Complaint, loops, quoted
 
 Value = int | float | str | None
 
@@ -104,7 +105,7 @@ class Forms:
     complaints: tuple[Complaint, ...] = ()
 
 
-_COMMAND = re.compile(r"(?:^|[$#>%+]\s*|\bsudo\s+)npu-smi\s+((?:info|set|upgrade|clear|-h|--help|-v)\b[^|]{0,200}|$)")
+_COMMAND = re.compile(r"(?:^|[$#>%+]\s*|\bsudo\s+|\bdo\s+)npu-smi\s+((?:info|set|upgrade|clear|-h|--help|-v)\b[^|]{0,200}|$)")
 _COLON = re.compile(r"(\s)[:：]|[:：]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 /()%._-]{0,60}$")
 _PROCESS = re.compile(
@@ -188,6 +189,7 @@ class _Block:
     npu: int | None
     chip: int | None
     lines: list[tuple[int, str]] = field(default_factory=list)
+    loops: list[list[int]] = field(default_factory=list)  # ids of the shell's loops around the command, the outer first
 
 
 _SPECIAL = {"-m", "-h", "--help", "watch", "topo", "proc"}  # read by _lists
@@ -206,6 +208,7 @@ def _blocks(lines: list[str]) -> tuple[list[_Block], list[_Block], list[Complain
             block = _asked(command)
             asked = block is not None
             if block is not None:
+                block.loops = loops(line)
                 blocks.append(block)
             continue
         if not line or line.isspace():
@@ -254,7 +257,7 @@ def _loose(loose: list[_Block]) -> _Block:
 
 def _asked(command: str) -> _Block | None:
     """The block that a command opens, None for those that print no names and values."""
-    words = command.split()
+    words = re.split(r"[;&>]", command)[0].split()
     kind = _after(words, "-t")
     if "-l" in words:
         kind = "list"
@@ -333,6 +336,9 @@ def _properties(block: _Block, complaints: list[Complaint]) -> list[Properties]:
         values[name] = value
         last = at
     close()
+    ids = list(product(*block.loops)) if block.loops else []
+    if len(ids) == len(found) and len(block.loops) < 3 and all(one.npu is None for one in found):  # the loop tells which card each is of
+        return [replace(one, npu=of[0], chip=of[1] if len(of) > 1 else one.chip) for one, of in zip(found, ids)]
     return found
 
 
