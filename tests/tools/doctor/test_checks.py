@@ -642,6 +642,14 @@ def test_a_loop_over_the_cards_tells_whose_answer_each_is(loop: str, tmp_path: P
     assert first.evidence[0].text == "Health Status    : Warning"
 
 
+def test_a_fault_event_of_the_kernel_log_is_told_with_its_code_and_is_no_hanging_scheduler(tmp_path: Path) -> None:
+    line = "[93321.1] [ascend] [devdrv] devdrv_imu_mbx3_notifier  Get mntn message. (exception_id=0x80E01801; dev_id=3)\n"
+    verdict = examine(foreign(write_folder(Kind("event", host(**{"dmesg.txt": line})), tmp_path))).verdict
+    assert verdict.findings[0].rule.name == "machine-card-unhealthy"
+    assert "Card 3" in verdict.findings[0].what("en")
+    assert "80E01801" in verdict.findings[0].what("en")
+
+
 def test_a_card_that_lost_its_heartbeat_explains_the_missing_node(tmp_path: Path) -> None:
     files = host(**{"ls_dev.txt": dev("davinci0", "davinci2", *NODES[2:]), **FAULTS["card-heartbeat-lost"]})
     verdict = examine(foreign(write_folder(Kind("lost", files), tmp_path))).verdict

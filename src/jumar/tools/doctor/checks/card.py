@@ -48,7 +48,17 @@ def unhealthy(v: View) -> list[Fact]:
             fact("card-unhealthy", [s.place(e.line)], npu=_text(e.npu), health="fault event", codes=e.hex, about=_about(e.text))
             for s, e in events
         ]
-    return found[:8]
+    return found[:8] or _of_kernel(v)
+
+
+def _of_kernel(v: View) -> list[Fact]:
+    """Fault events that only the kernel's log tells of; black boxes (0xA...) are for the rules."""
+    for output in v.machine.output("dmesg"):
+        for line, place in output.text.lines():
+            event = re.search(r"exception_id=0x(8[0-9a-f]{7})\b(?:.*?dev(?:ice)?_?id=(\d+))?", line, re.IGNORECASE)
+            if event:
+                return [fact("card-unhealthy", [place], npu=event[2] or "", health="fault event", codes=event[1].upper())]
+    return []
 
 
 def _events(ours: list[tuple[Smi, Properties]]) -> dict[str, str]:
