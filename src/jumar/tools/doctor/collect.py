@@ -81,6 +81,8 @@ _KINDS = {
         "phone": "phone numbers",
         "person": "identity numbers",
         "staff": "staff numbers",
+        "group": "group names",
+        "image": "names of images",
     },
     "zh": {
         "user": "个用户名",
@@ -99,6 +101,8 @@ _KINDS = {
         "phone": "个电话号码",
         "person": "个身份证号",
         "staff": "个工号",
+        "group": "个用户组名",
+        "image": "个镜像名",
     },
 }
 

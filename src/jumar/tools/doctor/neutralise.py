@@ -10,11 +10,25 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import re2
 
-from jumar.tools.doctor.owners import DOTTED, KEPT, PLACES, SHELL_COMMANDS, common, is_person, is_public
+from jumar.tools.doctor.owners import (
+    DOTTED,
+    KEPT,
+    LISTS,
+    PLACES,
+    RANGE,
+    SHELL_COMMANDS,
+    STAFF,
+    common,
+    hosts_of_range,
+    is_machine,
+    is_person,
+    is_public,
+)
 from jumar.tools.doctor.secrets import SECRETS, Taken, is_secret_name, is_secret_value
 
 _NETS = ("192.0.2", "198.51.100", "203.0.113")  # RFC 5737; further ones from RFC 2544's 198.18.0.0/15
@@ -35,7 +49,10 @@ _SERIAL = re2.compile(
     r"\s*[\"']?\s*[:=：]\s*[\"']?([^\n|\"',;]+)|\b(?:SN|ESN)\s*[:=：]\s*([^\n|\"',;\s]+)"
 )
 _BARE_SERIAL = re2.compile(r"\b21\d{2}[0-9]{2}[0-9A-Z]{6}[A-Z][0-9A-Z]{7}\b|\b2102\d{2}[0-9A-Z]{14}\b")  # of Huawei's boards: 20 characters
+_MOBILE = r"\b(1[3-9]\d{9})\b"  # alone it may be a size in bytes: something of a person must stand beside it
 _PHONE = re2.compile(
+    rf"\b{STAFF}\b[^\n]{{0,20}}?{_MOBILE}|{_MOBILE}[^\n]{{0,12}}?\b{STAFF}\b|[\w.+-]+@[\w-]+\.[\w.-]+[^\n]{{0,20}}?{_MOBILE}|"
+    rf"{_MOBILE}[ \t,，;]*[\w.+-]+@|\b(?:mail|call|contact|sms|cell)\b[^\n]{{0,12}}?{_MOBILE}|{_MOBILE}[ \t]*[(（][\x{{4e00}}-\x{{9fff}}]{{2,4}}|"
     r"(?i)(\+86[ -]?1[3-9]\d[ -]?\d{4}[ -]?\d{4})\b|(?:电话|手机号?"
     r"|\btel\b|\bphone\b|\bmobile\b|联系|微信|wechat)[^\n]{0,20}?\b(\d{3,4}[ -]?\d{4}[ -]?\d{3,4})\b|\b(1[3-9]\d[ -]\d{4}[ -]\d{4})\b"
 )
@@ -45,8 +62,12 @@ _REPOSITORY = re2.compile(
 )
 _REMOTE = re2.compile(  # of git's own lines, and a run's page
     r"((?m:^\s*(?:From|To)[ \t]+|\b(?:clone|origin|submodule|upstream)\b[^\n:]{0,40}?)https?://)((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d+)?/)([^\s\"'<>:]+)"
-    r"|(https?://)(wandb\.ai/)([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)"
+    r"|(https?://)(wandb\.ai/|swanlab\.cn/@?)([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)"
+    r"|((?:https?|ssh|git)://SECRET-\d+@)([A-Za-z0-9.-]+)((?::\d+)?)/([^\s\"'<>:/]+/[^\s\"'<>:/]+)"
+    r"|(https?://)([A-Za-z0-9.-]+)((?::\d+)?)/([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/runs/"
 )
+_IMAGE = re2.compile(r"(^|[\s\"'=])((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d+)?)/([a-z0-9][a-z0-9._/-]*)(:[\w.-]+|@sha256)")
+_TENANTS = re.compile(r"myhuaweicloud\.com|aliyuncs\.com|ccr\.ccs\.tencentyun\.com")  # public registries whose first folder is a customer's
 _CONTAINER = re.compile(r"[0-9a-f]{12}")  # the id that Docker gives as a name: it names nobody, and says that this is a container
 _NUMBERED = re.compile(r"(?P<stem>.*\D)\d{1,5}$")
 _VERSION_BEFORE = re.compile(  # at the end of what stands before a number
@@ -87,6 +108,14 @@ class Neutral:
             for found in pattern.finditer(text):
                 for group, kind in enumerate(kinds.split(), 1):
                     self._name(kind, found[group])
+        for kind, pattern, each in LISTS:
+            for found in pattern.finditer(text):
+                for one in each.finditer(found[1]):
+                    self._name(kind, one[1])
+        for found in RANGE.finditer(text):
+            self._range(found)
+        for found in _PHONE.finditer(text):
+            self._phone(found)
         for found in SHELL_COMMANDS.finditer(text):
             self._name("host", found[1])
         for taken in _taken(text):
@@ -108,6 +137,9 @@ class Neutral:
         text = self.secretless(text)
         text = _sub(_PROXY, text, lambda m: f"{m[1]}{m[2]}{m[3] or ''}{self._proxy(m[4])}")
         text = _sub(_NO_PROXY, text, lambda m: f"{m[1]}{m[2]}{self._stand_in('proxy', m[3], 'HIDDEN')}")
+        text = _sub(RANGE, text, self._range)
+        for kind, pattern, each in LISTS:
+            text = _sub(pattern, text, partial(self._list, kind, each))
         for kinds, pattern in PLACES:
             text = _sub_groups(pattern, text, kinds.split(), self._name)
         text = _sub(SHELL_COMMANDS, text, lambda m: m[0].replace(m[1], self._name("host", m[1])))
@@ -115,6 +147,7 @@ class Neutral:
         text = _sub(_MAIL, text, self._mail)
         text = _sub(_REPOSITORY, text, self._repository)
         text = _sub(_REMOTE, text, self._remote)
+        text = _sub(_IMAGE, text, self._image)
         text = _sub(DOTTED, text, self._dotted)
         text = _sub(_SERIAL, text, self._serial)
         text = _sub(_BARE_SERIAL, text, lambda m: self._stand_in("serial", m[0]))
@@ -145,16 +178,38 @@ class Neutral:
             if not is_person(name):
                 return name
             kind = "user"
-        if kind == "host" and _CONTAINER.fullmatch(name):
+        if kind == "node":
+            if not is_machine(name):
+                return name
+            kind = "host"
+        if kind == "who":
+            if common(name):
+                return name
+            kind = "user"
+        if kind == "host" and (_CONTAINER.fullmatch(name) or is_public(name)):
             return name
+        if kind == "group" and name in self.given.get("user", {}):
+            kind = "user"
         if kind == "staff":
             return self._stand_in(kind, name)
-        if name in KEPT or not name or name.isdigit() or _IPV4.fullmatch(name) or name in self.given.get(kind, {}).values():
+        if name in KEPT or not name or name.isdigit() or _IPV4.fullmatch(name) or self._is_given(kind, name):
             return name
         if kind == "host" and "." in name and not name.startswith("."):
             first = name.split(".")[0]
             return f"{self._name(kind, first)}.example.org" if first and not first.isdigit() else self._stand_in(kind, name)
         return self._stand_in(kind, name)
+
+    def _is_given(self, kind: str, name: str) -> bool:
+        """It is a stand-in already; a group's may be its user's."""
+        kinds = (kind, "user") if kind == "group" else (kind,)
+        return any(name in self.given.get(k, {}).values() for k in kinds) or (kind == "host" and name.endswith(".example.org"))
+
+    def _list(self, kind: str, each: Any, m: Any) -> str:
+        return str(m[0]).replace(m[1], _sub_groups(each, m[1], [kind], self._name), 1)
+
+    def _range(self, m: Any) -> str:
+        """Slurm's `npu[07-09]` as three names: the form of one has no stand-in."""
+        return f"{m[1]}{','.join(self._name('host', name) for name in hosts_of_range(m[2], m[3]))}"
 
     def secretless(self, text: str) -> str:
         """The text with stand-ins for secrets alone."""
@@ -174,7 +229,7 @@ class Neutral:
         """Names and secrets that were learnt, wherever they stand as a word."""
         if self.literal is None:
             known: dict[str, str] = {}
-            for kind in ("secret", "host", "user"):
+            for kind in ("secret", "host", "user", "group", "staff", "phone"):
                 for value, stand_in in self.given.get(kind, {}).items():
                     if "\n" not in value and (len(value) >= _LEARNT_SECRET if kind == "secret" else not common(value)):
                         known.setdefault(value, stand_in)
@@ -190,7 +245,7 @@ class Neutral:
             inside = (m[0][0].isalnum() and _alnum(text, m.start() - 1)) or (m[0][-1].isalnum() and _alnum(text, m.end()))
             if m[0] not in known:  # gpu-node-18, where gpu-node-17 is known
                 return str(m[0]) if inside or m[0] in self.given["host"].values() else self._stand_in("host", m[0])
-            return str(m[0]) if inside and known[m[0]].startswith(("user", "host")) else known[str(m[0])]
+            return str(m[0]) if inside and not known[m[0]].startswith("SECRET-") else known[str(m[0])]
 
         return _sub(pattern, text, whole)
 
@@ -205,29 +260,47 @@ class Neutral:
 
     def _domain(self, host: str) -> str:
         """The stand-in of a name with points; those of public places stay."""
-        if is_public(host) or host in self.given.get("host", {}).values() or (first := host.partition(".")[0]).startswith("SECRET-"):
+        if (
+            is_public(host.partition(":")[0])
+            or host in self.given.get("host", {}).values()
+            or (first := host.partition(".")[0]).startswith("SECRET-")
+        ):
             return host
         known = self.given.get("host", {})
         if first in known or first in known.values():
-            return f"{known.get(first, first)}.example.org"
+            return f"{known.get(first, first)}.example.org" + "".join(host.partition(":")[1:])
         return self._stand_in("domain", host.partition(":")[0]) + "".join(host.partition(":")[1:])
 
     def _repository(self, m: Any) -> str:
-        if is_public(m[2]):
+        if is_public(m[2]) and "SECRET-" not in m[1]:
             return str(m[0])
         return f"{m[1]}{self._domain(m[2])}{m[3]}{self._stand_in('project', m[4])}{m[5]}"
 
     def _remote(self, m: Any) -> str:
         if m[5]:
-            return f"{m[4]}{m[5]}{self._stand_in('project', m[6])}"
+            return f"{m[4]}{m[5]}{self._project(m[6])}"
+        if m[7]:
+            return f"{m[7]}{self._domain(m[8])}{m[9]}/{self._project(m[10])}"
+        if m[11]:
+            return f"{m[11]}{self._domain(m[12])}{m[13]}/{self._project(m[14])}/runs/"
         return str(m[0]) if is_public(m[2].strip("/").partition(":")[0]) or m[3].startswith("team/project") else self._whole_remote(m)
+
+    def _project(self, path: str) -> str:
+        return path if path.startswith("team/project") else self._stand_in("project", path)
+
+    def _image(self, m: Any) -> str:
+        """The path of an image: its words of the field stay (`ascend`, `mindie`), and its tag, which tells versions."""
+        if not (m[2].startswith("site") or _TENANTS.search(m[2]) or not is_public(m[2].partition(":")[0])):
+            return str(m[0])
+        parts = [part if _of_field(part) else self._stand_in("image", part) for part in m[3].split("/")]
+        return f"{m[1]}{self._domain(m[2])}/{'/'.join(parts)}{m[4]}"
 
     def _whole_remote(self, m: Any) -> str:
         host, colon, port = m[2].strip("/").partition(":")
         return f"{m[1]}{self._domain(host)}{colon}{port}/{self._stand_in('project', m[3])}"
 
     def _phone(self, m: Any) -> str:
-        number = m[1] or m[2] or m[3]
+        number = next(filter(None, m.groups()))
         return str(m[0]).replace(number, self._stand_in("phone", number), 1)
 
     def _proxy(self, address: str) -> str:
@@ -357,6 +430,8 @@ _FORMS = {
     "phone": "PHONE-{}",
     "person": "PERSON-{}",
     "staff": "STAFF-{}",
+    "group": "group{}",
+    "image": "image{}",
 }
 
 
@@ -452,6 +527,11 @@ def _checks(number: str) -> bool:
     weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
     total = sum(int(d) * w for d, w in zip(number, weights, strict=False))
     return "10X98765432"[total % 11] == number[-1].upper()
+
+
+def _of_field(part: str) -> bool:
+    """Every word of it is one of the field, or a version, or a stand-in."""
+    return all(len(word) < 3 or common(word) for word in re.findall(r"[a-z]+", part)) or bool(re.fullmatch(r"image\d+", part))
 
 
 def _private(value: str) -> bool:

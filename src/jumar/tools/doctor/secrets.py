@@ -52,6 +52,11 @@ def _random(value: str) -> bool:
     return _mixed(value) and sum(c.isdigit() for c in value) >= 3
 
 
+def _key(value: str) -> bool:
+    """No number, size or word: what the halves of an access key look like."""
+    return (_mixed(value) or len(value) >= 16) and not re.match(r"[\d.,x*]+[A-Za-z]{0,2}$|[(\[{<$%]|SECRET-", value)
+
+
 SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(r"-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|CERTIFICATE)[A-Z0-9 ]*-----((?:[^-]|-[^-])*)")),
     Secret(re2.compile(r"(?i)\bauthorization[\"']?[ \t]*[:=][ \t]*\\?[\"']?([^\n\"']+)")),
@@ -64,6 +69,36 @@ SECRETS: tuple[Secret, ...] = (
     Secret(re2.compile(rf"(?i)--?{_NAMES}(?:[ \t]+|=)(?:\"([^\"\n]*)\"|'([^'\n]*)'|[\"']?([^\s\"']\S*))"), (2, 3, 4), name=1),
     Secret(re2.compile(rf"(?i)[\"']--?{_NAMES}[\"']\s*,\s*[\"']([^\"'\n]+)[\"']"), (2,), name=1),
     Secret(re2.compile(r"(?i)[?&][\w-]*(?:token|sig|signature|key|secret|credential|keyid)=([^&\s\"'#]+)")),
+    Secret(re2.compile(r"(?i)\b(?:\w+[_-])(?:ak|sk)\\?[\"']?[ \t]*[=:：][ \t]*\\?[\"']?([^\s\"',;&]{4,})"), fits=_key),
+    Secret(re2.compile(r"(?i)\b(?:ak|sk)\\?[\"']?[ \t]*[=:：][ \t]*\\?[\"']?([^\s\"',;&]{5,})"), fits=_key),
+    *(
+        Secret(re2.compile(rf"\b(?:{tools})\b[^\n|;]*?[ \t](?:{option})[\"']?([^\s\"']+)"))
+        for tools, option in (  # passwords that follow an option
+            ("curl|wget|http|httpie", r"(?:-u|-U|--user|--proxy-user|-a)[ \t=]*[\"']?[^\s:\"']+:"),
+            ("mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mycli", r"-p"),
+            ("sshpass|plink|pscp|mongo|mongosh|mongodump|mongorestore", r"(?:-p|-pw|--password)[ \t=]*"),
+            ("redis-cli", r"(?:-a|--pass)[ \t=]+"),
+            ("ldapsearch|ldapmodify|ldapwhoami", r"-w[ \t]*"),
+            ("ipmitool|zip|unzip|7z|keytool|snmpwalk", r"(?:-P|-storepass|-keypass)[ \t]+"),
+            ("openssl", r"(?:-passin|-passout|-k|-password)[ \t]+(?:pass:)?"),
+            ("smbclient|net|rpcclient", r"-U[ \t]*[\"']?[^\s%\"']+%"),
+        )
+    ),
+    Secret(
+        re2.compile(
+            r"\b(?:docker|podman|nerdctl|isula|crictl|ctr|helm|skopeo|oras|buildah|oc|az|hcloud|npm)\b[^\n|;]*?[ \t]login\b"
+            r"[^\n|;]*?[ \t](?:-p|--password)[ \t=]*[\"']?([^\s\"']+)"
+        ),
+        fits=lambda value: not value.startswith("-"),
+    ),
+    Secret(
+        re2.compile(
+            r"\b(?:wandb|swanlab|comet|neptune|clearml|modelscope|huggingface-cli|hf auth|kaggle)[ \t]+login\b[^\n|;]*?[ \t=\"']([A-Za-z0-9_-]{16,})"
+        ),
+        fits=_mixed,
+    ),
+    Secret(re2.compile(r"\becho[ \t]+[\"']?([^\s\"'|]+)[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+-S|su\b|docker[ \t]+login|passwd[ \t]+--stdin)")),
+    Secret(re2.compile(r"\becho[ \t]+[\"']?[^\s:\"']+:([^\s\"'|]+)[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd")),
     Secret(re2.compile(r"\b((?:hf|api_org)_[A-Za-z0-9]{16,})")),
     Secret(re2.compile(r"\b((?:gh[pousr]|github_pat|npm|dckr_pat)_[A-Za-z0-9_]{10,})")),
     Secret(re2.compile(r"\b(glpat-[A-Za-z0-9_-]{10,})")),
@@ -108,6 +143,8 @@ def is_secret_name(name: str) -> bool:
     """
     name = name.strip("-_.")
     parts = {p.lower() for p in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)}
+    if "stdin" in parts:  # --password-stdin has no value
+        return False
     if parts & _SURE:
         return True
     if "token" in parts:
