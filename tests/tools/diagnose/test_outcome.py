@@ -83,6 +83,12 @@ def test_a_run_that_skips_most_of_its_steps_is_not_well() -> None:
     assert diagnose_text("\n".join(lines)).layer == "amp"
 
 
+def test_thousands_of_warnings_do_not_hide_a_good_end_nor_an_error_behind_them() -> None:
+    long = f"{STEPS}\n" + f"{FALLBACK}\n" * 2000 + ENDED
+    assert diagnose_text(long).exit_code == 0
+    assert diagnose_text(f"{long}\nRuntimeError: NPU out of memory. Tried to allocate 2.00 GiB").layer == "memory"
+
+
 def test_a_short_text_with_a_warning_and_no_end_is_not_called_well() -> None:
     assert diagnose_text(f"step 1: loss 2.1\n{FALLBACK}").exit_code == 1
 

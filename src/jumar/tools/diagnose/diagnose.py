@@ -15,7 +15,7 @@ from jumar.base import Said, config
 from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive, ranks
 from jumar.tools.diagnose.harmless import HARMLESS
-from jumar.tools.diagnose.outcome import WENT_WELL
+from jumar.tools.diagnose.outcome import UNLESS, WENT_WELL
 from jumar.tools.diagnose.ranks import Processes
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
@@ -179,7 +179,7 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     kept = dict.fromkeys((p for rule in rules for p in rule.patterns()), KEPT_CONTEXT)
     own = [p for rule in rules for p in rule.match if p in kept]
     kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS, *ranks.PATTERNS), KEPT_OF_ALL)
-    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET}
+    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET} | UNLESS
     context = {p for rule in rules for p in (*rule.also, *rule.without)}
     spoken = {p for p in own if p not in context and not _OF_FILES.search(p)}
     return Diagnosis(rules, Patterns(kept, ERROR, unless, spoken), Likeness(rules))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jumar.tools.diagnose.harmless import HARMLESS
-from jumar.tools.knowledge import Fact, Hit, compiled
-from jumar.tools.knowledge.complaint import COMPLAINT, complains
+from jumar.tools.knowledge import Fact, Hit
+from jumar.tools.knowledge.complaint import BAD_NUMBERS, COMPLAINT, QUIET
 
 WENT_WELL = "went-well"
 WELL = (
@@ -23,31 +23,19 @@ WELL = (
     r"|训练(结束|完成|成功)|保存(成功|完成)|已保存|运行(成功|结束)|转换成功"
 )
 PROGRESS = r"\b(step|iter|iteration|epoch|batch)\w*\W{0,12}(\[ *)?\d+.*\bloss\b( is)?\W{0,12}\d"
-PATTERNS = (WELL, PROGRESS, COMPLAINT)
+SKIPPED = r"overflow( cond)?\W{1,3}True|overflow.{0,30}skip|skip.{0,30}overflow|skipped iterations: +[1-9]"  # now and then is well
+AT_EXIT = r"main process disappeared|\bTBE Subprocess\[|Exception ignored in|resource_tracker|leaked \w+ objects"  # said by what a run leaves behind
+PATTERNS = (WELL, PROGRESS, COMPLAINT, BAD_NUMBERS, SKIPPED)
+UNLESS = {COMPLAINT: f"{QUIET}|{HARMLESS}|{AT_EXIT}"}  # lines with words of a complaint that are none
 _LONG = 10  # lines of progress that tell that a run went on
-_MANY = 400  # complaints of which the last ones may not have been kept
-_SKIPPED = compiled(
-    r"overflow( cond)?\W{1,3}True|overflow.{0,30}skip|skip.{0,30}overflow|skipped iterations: +[1-9]"
-)  # now and then is well
-_AT_EXIT = compiled(
-    r"main process disappeared|\bTBE Subprocess\[|Exception ignored in|resource_tracker|leaked \w+ objects"
-)  # said by what the run leaves behind
-_HARMLESS = compiled(HARMLESS)
 
 
 def went_well(hits: Mapping[str, tuple[Hit, ...]]) -> list[Fact]:
-    """The fact that a run went well, with the line that says so."""
+    """The fact that a run went well, with the line that says so.   hits: of PATTERNS, but for lines that UNLESS finds."""
     good, on = hits.get(WELL, ()), hits.get(PROGRESS, ())
-    if not good and len(on) < _LONG:
+    if hits.get(COMPLAINT) or hits.get(BAD_NUMBERS) or len(hits.get(SKIPPED, ())) > max(3, len(on) // 10):
         return []
-    said = [hit.evidence.text for hit in hits.get(COMPLAINT, ())]
-    skipped = sum(bool(_SKIPPED.search(text.encode("utf-8", "replace"))) for text in said)
-    if len(said) >= _MANY or skipped > max(3, len(on) // 10) or any(_complains(text) for text in said):
+    if not good and len(on) < _LONG:
         return []
     last = max(good or on, key=lambda hit: hit.moment)
     return [Fact(WENT_WELL, {}, (last.evidence,), last.moment)]
-
-
-def _complains(text: str) -> bool:
-    line = text.encode("utf-8", "replace")
-    return complains(text) and not _HARMLESS.search(line) and not _AT_EXIT.search(line)

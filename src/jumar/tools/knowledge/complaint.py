@@ -1,7 +1,7 @@
 """Does a line complain?  Words of a failure do not make a complaint where the line only informs, warns, or tells of progress in numbers.
 
-In: a line.  Out: `complains`; `COMPLAINT`, the words, for those that look through a long log first.  likeness.py compares only texts that complain;
-diagnose/outcome.py asks whether a run whose end is good had anything to complain of.
+In: a line.  Out: `complains`, `is_quiet`; `COMPLAINT`, `QUIET`, `BAD_NUMBERS`, which RE2 and re take alike, for those that look through a long log.
+likeness.py compares only texts that complain; diagnose/outcome.py asks whether a run whose end is good had anything to complain of.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import re
 COMPLAINT = (
     r"\b(?:errors?|critical|fatal|exception|fail\w*|abort\w*|killed|denied|refused|time[ds]? ?out|timeout|can ?not|can't|couldn't|unable|invalid|mismatch\w*"
     r"|no such|no module|not (?:found|supported|enough|installed|match|work)\w*|missing|unsupported|undefined|segmentation|core dumped|out of memory|oom"
-    r"|overflow|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
-    r"|(?-i:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]"
+    r"|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
+    r"|(?-i:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]|\boverflow\b(?:\W*$|[.,;!?]| [abd-z])"  # not "overflow cond: False"
     r"|失败|错误|异常|报错|出错|超时|溢出|中断|卡|慢|不|没|无|为什么|怎么|问题|丢|崩|挂|死|低"
 )
-_COMPLAINT = re.compile(COMPLAINT, re.IGNORECASE)
-_QUIET = re.compile(
-    r"\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG|EVENT)\b|\w*Warning: |\bwarnings\.warn\("  # what it says it is
-    r"|\b(?i:step|iter|iteration|epoch|batch)\w*\W{0,12}(?:\[ *)?\d+.*\b(?i:loss|time|lr|acc\w*|speed|throughput|ms|grad\w*)\b(?: is)?\W{0,12}\d"  # progress
+QUIET = (  # what a line says it is; a step in numbers; counters; a step skipped while the scale is looked for
+    r"(?-i:\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG|EVENT)\b|Warning: |\bwarnings\.warn\()"
+    r"|\b(?i:step|iter|iteration|epoch|batch)\w*\W{0,12}(?:\[ *)?\d+.*\b(?i:loss|time|lr|acc\w*|speed|throughput|ms|grad\w*)\b(?: is)?\W{0,12}\d"
     r"|\b(?i:0 errors?|0 failures?|no errors?|without errors?|0 failed|(?:errors?|failures?|failed|timeouts?|nan count|inf count|oom count|memory events): 0)\b"
-    r"|overflow.{0,60}\bscale\D{1,24}\d{4,}"  # a step skipped while the scale is looked for
+    r"|(?i:overflow.{0,60}\bscale\D{1,24}\d{4,})"
 )
-_BAD_NUMBERS = re.compile(  # in a line of progress
+BAD_NUMBERS = (  # in a line of progress; above six digits the loss scale is still being looked for
     r"(?:[:=\[,]|\bis)\s*-?(?:nan|inf)\b|overflow(?: cond)?\W{1,3}True.{0,12}scale\W{1,4}[01]?\d{1,3}\b|number of nan iterations: +[1-9]"
-    r"|loss scale: \d{1,5}\.\d.*number of skipped iterations: +[1-9]",  # above it the scale is still being looked for
-    re.IGNORECASE,
+    r"|loss scale: \d{1,5}\.\d.*number of skipped iterations: +[1-9]"
 )
+_COMPLAINT = re.compile(COMPLAINT, re.IGNORECASE)
+_QUIET = re.compile(QUIET)
+_BAD_NUMBERS = re.compile(BAD_NUMBERS, re.IGNORECASE)
 
 
 def complains(line: str) -> bool:
