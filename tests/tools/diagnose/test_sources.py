@@ -10,6 +10,7 @@ import os
 import tarfile
 import threading
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,9 @@ def test_a_tar_archive_is_read_in_place_with_its_binaries_left_out(tmp_path: Pat
     found = opened((file,))
     assert [(s.name, b"".join(blocks(s)).decode()) for s in found.sources] == [(f"{file}!etc/rank_0.log", LINE)]
     assert [note.partition(": ")[2] for note in found.notes] == [
-        "1 names led out of their archive; they were read under what is left of the name",
-        "1 binary files were left out",
-        "1 links or devices were left out",
+        "read under what is left of its name, which leads out of the archive: etc/rank_0.log",
+        "left out, binary: b.so",
+        "left out, a link or a device: link",
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["logs.tar"]
 
@@ -100,8 +101,57 @@ def test_where_no_path_gives_text_that_is_an_error_and_else_a_note(tmp_path: Pat
     found = opened((tmp_path / "x.zip", tmp_path / "run.log"))
     assert [source.name for source in found.sources] == [str(tmp_path / "run.log")]
     assert found.notes == [f"{tmp_path / 'x.zip'}: holds no files"]
+
+
+def test_of_several_paths_those_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(LINE)
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(os.urandom(9000).hex().encode())[:-20])
+    gone, binary, cut = (tmp_path / name for name in ("gone.log", "x.bin", "cut.gz"))
+    found = opened((gone, tmp_path / "run.log", binary, cut))
+    assert [source.name for source in found.sources if b"".join(blocks(source))] == [str(tmp_path / "run.log"), str(cut)]
+    assert found.failed == [gone, binary, cut]
+    assert [note.partition(": ")[0] for note in found.notes] == [str(path) for path in (gone, binary, cut)]
     with pytest.raises(ToolError, match="gone"):
-        opened((tmp_path / "run.log", tmp_path / "gone.log"))
+        opened((gone, binary))
+
+
+def test_a_file_that_is_given_twice_or_with_its_folder_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/run.log").write_text(LINE)
+    (tmp_path / "link.log").symlink_to(tmp_path / "d/run.log")
+    paths = (tmp_path / "d/run.log", tmp_path / "d", tmp_path / "d/../d/run.log", tmp_path / "link.log", tmp_path / "d")
+    assert [source.name for source in opened(paths).sources] == [str(tmp_path / "d/run.log")]
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no").mkdir()
+    (tmp_path / "run.log").write_text(LINE)
+    listed = os.listdir
+
+    def refused(place: str) -> list[str]:
+        if place.endswith("/no"):
+            raise PermissionError(13, "Permission denied")
+        return listed(place)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    found = opened((tmp_path,))
+    assert [source.name for source in found.sources] == [str(tmp_path / "run.log")]
+    assert found.notes == [f"{tmp_path}: left out, Permission denied: no"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_text(tmp_path: Path, encoding: str) -> None:
+    text = "一行 RuntimeError: NPU 显存不足\n" * 3000
+    (tmp_path / "run.log").write_bytes(text.encode(encoding))
+    assert [b"".join(blocks(source)).decode() for source in opened((tmp_path / "run.log",)).sources] == [text]
+
+
+@pytest.mark.parametrize("numbers", [range(2000), [7, 10, 300] * 900, [65] * 2000])
+def test_small_numbers_of_two_bytes_are_no_text(tmp_path: Path, numbers: Iterable[int]) -> None:
+    (tmp_path / "x.bin").write_bytes(b"".join(n.to_bytes(2, "little") for n in numbers))
+    with pytest.raises(ToolError, match="binary data"):
+        opened((tmp_path / "x.bin",))
 
 
 def test_of_many_damaged_files_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
@@ -111,7 +161,7 @@ def test_of_many_damaged_files_the_first_are_named_and_the_others_counted(tmp_pa
     assert sum(bool(b"".join(blocks(source))) for source in found.sources) == 9
     assert [note.partition(": ")[2] for note in found.notes] == [
         *["read up to where it breaks off (it ends too early)"] * 5,
-        "4 more files are damaged or beyond a limit",
+        "more is damaged or beyond a limit: 4",
     ]
 
 
@@ -131,7 +181,7 @@ def test_a_zip_archive_is_read_in_place(tmp_path: Path) -> None:
         archive.writestr("worker_3.log", LINE)
         archive.writestr("core.bin", bytes(range(256)) * 9)
     found = opened((file,))
-    assert [s.name for s in found.sources] == [f"{file}!worker_3.log"] and "1 binary" in found.notes[0]
+    assert [s.name for s in found.sources] == [f"{file}!worker_3.log"] and found.notes == [f"{file}: left out, binary: core.bin"]
 
 
 def test_a_folder_gives_its_texts_in_order_and_says_what_it_left_out(tmp_path: Path) -> None:
@@ -142,7 +192,7 @@ def test_a_folder_gives_its_texts_in_order_and_says_what_it_left_out(tmp_path: P
     (tmp_path / "loop").symlink_to(tmp_path)
     found = opened((tmp_path,))
     assert [s.name for s in found.sources] == [str(tmp_path / "b.log"), str(tmp_path / "rank_1/a.log")]
-    assert found.notes == [f"{tmp_path}: 1 links or devices were left out", f"{tmp_path}: 1 binary files were left out"]
+    assert found.notes == [f"{tmp_path}: left out, a link or a device: loop", f"{tmp_path}: left out, binary: w.npy"]
 
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 40, b"\x7fELF\x02\x01\x01" + bytes(64), b"PK\x03\x04damaged", b"\x1f\x8bdamaged"])

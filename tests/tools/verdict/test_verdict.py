@@ -76,3 +76,17 @@ def test_exit_codes_tell_healthy_from_findings_from_nothing_read(tmp_path: Path)
     assert Verdict().exit_code == 2
     assert Verdict(sources=("a.log",), lines=3).exit_code == 0
     assert hostile().exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "code"),
+    [
+        (Verdict(), "nothing", 2),
+        (Verdict(lines=3), "healthy", 0),
+        (Verdict(lines=3, unread=True), "partly", 2),
+        (Verdict(lines=3, first_error=Evidence("a", 1, "error")), "found", 1),
+        (Verdict(lines=3, first_error=Evidence("a", 1, "error"), unread=True), "found", 2),
+    ],
+)
+def test_the_exit_code_says_whether_all_that_was_named_could_be_read(verdict: Verdict, state: str, code: int) -> None:
+    assert (verdict.state, verdict.exit_code) == (state, code)

@@ -1,7 +1,7 @@
 """`jumar diagnose FILE...|-`: which layer is at fault, the line that proves it, the command that fixes it.
 
 In: logs, tracebacks, plog folders, archives, standard input.  Out: a verdict in the terminal, as JSON or HTML.  Exit code: 0 nothing wrong was
-found, 1 findings, 2 could not check.
+found, 1 findings, 2 could not check, or not all that was named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
     jumar diagnose ~/ascend/log rank_*/worker_*.log --lang zh
     python train.py 2>&1 | jumar diagnose -
 
-    Exit code: 0 nothing wrong was found, 1 findings, 2 could not check.
+    Exit code: 0 nothing wrong was found, 1 findings, 2 could not check, or not all that was named.
     """
     if not paths:
         raise click.UsageError("give at least one file or folder, or - for standard input")
@@ -49,7 +49,7 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
         verdict = diagnose(found.sources)
     names = ", ".join(map(str, paths))
     empty = () if verdict.lines else (Said(f"{names}: nothing to read", f"{names}：没有可读的内容"),)
-    verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty))
+    verdict = replace(verdict, notes=(*verdict.notes, *found.notes, *empty), unread=bool(found.failed))
     show(verdict, lang, as_json=as_json, html=html)
     return verdict.exit_code
 

@@ -28,7 +28,8 @@ _TEXT = 2000  # characters of a line that are kept
 
 @dataclass
 class Scanned:
-    """hits: by pattern; short: all lines of the sources that have few; sources: their names; lines, nbytes: of all sources; left: lines not looked at."""
+    """hits: by pattern; short: all lines of the sources that have few; sources: their names; lines, nbytes: of all sources, no lines where all
+    are blank; left: lines not looked at."""
 
     hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
     short: list[Evidence] = field(default_factory=list)
@@ -92,6 +93,7 @@ def scan(patterns: Patterns, sources: Iterable[Source]) -> Scanned:
     """Every line that one of the patterns finds; each source is read to its end before the next one is asked for."""
     total = Scanned()
     found: dict[int, list[Hit]] = {}
+    blank = True
     for index, source in enumerate(sources):
         total.sources.append(source.name)
         shapes = Shapes(patterns.alarm)
@@ -99,6 +101,7 @@ def scan(patterns: Patterns, sources: Iterable[Source]) -> Scanned:
         lines_before, nbytes, last, broken = 0, 0, 0.0, False
         for data in blocks(source):
             last = last or _first_time(data)
+            blank = blank and (not data or data.isspace())
             lines = data.removesuffix(b"\n").split(b"\n")
             # a short text is looked at whole
             fresh = shapes.fresh(data.removesuffix(b"\n"), lines) if nbytes > _WHOLE else list(range(len(lines)))
@@ -115,6 +118,8 @@ def scan(patterns: Patterns, sources: Iterable[Source]) -> Scanned:
         total.lines += lines_before + broken
         total.nbytes += nbytes
         total.left += shapes.left
+    if blank:
+        total.lines = 0
     total.hits = {patterns.names[which]: tuple(hits) for which, hits in found.items()}
     return total
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from jumar.base import UNSAID, Said, ToolError, reason
+from jumar.base import UNSAID, Said, ToolError, reason, told
 from jumar.tools.files.flow import Flow
 from jumar.tools.files.member import Member, plain
 from jumar.tools.files.text import SNIFFED, clean, encoding_of, is_binary
@@ -26,6 +25,7 @@ BLOCK = 256 * 1024
 LONGEST = 32 * 1024  # of one line: what stands behind is a line of its own
 LIMITS = Limits()
 _NOTES = 5  # of one path on what is damaged
+_NAMED = 3  # files that a note names
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Opened:
-    """Streams, and what was left out and why, in words: notes are complete when the last source was read."""
+    """Streams, and what was left out and why, in words; failed: of the named paths those that gave nothing, or not all.   Complete when the last
+    source was read."""
 
     sources: Iterator[Source]
     notes: list[Said]
+    failed: list[Path]
 
 
 def source_of_text(name: str, text: str) -> Source:
@@ -52,12 +54,32 @@ def source_of_text(name: str, text: str) -> Source:
 def opened(paths: tuple[Path, ...], progress: Progress = lambda _: None) -> Opened:
     """Every text that the paths give, `-` for standard input.   progress: told of the bytes that were read.
 
-    Raises ToolError at once where a path cannot be read or is binary, and after the last source where none of them gave any text.
+    Raises ToolError at once where none of them can be read, and after the last source where none gave any text.
     """
-    for path in paths:
-        _check(path)
     notes: list[Said] = []
-    return Opened(_sources(paths, notes, progress), notes)
+    failed: list[Path] = []
+    first: ToolError | None = None
+    for path in paths:
+        try:
+            _check(path)
+        except ToolError as error:
+            first = first or error
+            failed.append(path)
+            notes.append(Said(error.what, told(error.what, "zh")))
+    if first and len(failed) == len(paths):
+        raise first
+    return Opened(_sources(_once([path for path in paths if path not in failed]), notes, failed, progress), notes, failed)
+
+
+def _once(paths: list[Path]) -> tuple[Path, ...]:
+    """The paths without those that another one holds."""
+    places = {path: path.resolve() if str(path) != "-" else path for path in paths}
+    folders = {place for path, place in places.items() if path.is_dir()}
+    kept: dict[Path, Path] = {}
+    for path, place in places.items():
+        if folders.isdisjoint(place.parents):
+            kept.setdefault(place, path)
+    return tuple(kept.values())
 
 
 def size_of(paths: tuple[Path, ...]) -> int:
@@ -114,34 +136,38 @@ def _check(path: Path) -> None:
         )
 
 
-def _sources(paths: tuple[Path, ...], notes: list[Said], progress: Progress) -> Iterator[Source]:
+def _sources(paths: tuple[Path, ...], notes: list[Said], failed: list[Path], progress: Progress) -> Iterator[Source]:
     count = 0
     for path in paths:
         walk = Walk(LIMITS, progress)
-        left: Counter[Said] = Counter()
+        left: dict[Said, list[str]] = {}
         name = "stdin" if str(path) == "-" else _shown(path)
         before = count
+        broken: Said | None = None
         try:
             for member in walk.of_stream(sys.stdin.buffer, name) if str(path) == "-" else walk.of(path, name):
                 why = _left_out(member)
                 if why == _NOTHING:
                     continue
                 if why:
-                    left[why] += 1
+                    left.setdefault(why, []).append(member.name)
                 elif member.flow is not None:
                     count += 1
                     yield Source(member.name, _whole(member.flow))
                 if member.outside and not why:
-                    left[_OUTSIDE] += 1
+                    left.setdefault(_OUTSIDE, []).append(member.name)
         except OSError as error:  # it was there when we looked
             why = reason(error)
-            notes.append(Said(f"{name}: read up to {why}", f"{name}：读到中途出错：{why.zh}"))
+            broken = Said(f"{name}: read up to {why}", f"{name}：读到中途出错：{why.zh}")
+            notes.append(broken)
         notes += walk.notes[:_NOTES]
         if (more := len(walk.notes) - _NOTES) > 0:
-            notes.append(Said(f"{name}: {more} more files are damaged or beyond a limit", f"{name}：另有 {more} 个文件损坏或超出上限"))
-        notes += [Said(f"{name}: {number} {why}", f"{name}：{number} {why.zh}") for why, number in left.items()]
-        if count == before and not left and not walk.notes:
+            notes.append(Said(f"{name}: more is damaged or beyond a limit: {more}", f"{name}：损坏或超出上限的还有 {more} 个"))
+        notes += [_told_of(name, why, names) for why, names in left.items()]
+        if count == before and not left and not walk.notes and not broken:
             notes.append(Said(f"{name}: holds no files", f"{name}：其中没有文件"))
+        if broken or (not path.is_dir() and (walk.cut or count == before)):
+            failed.append(path)
     if not count and not all(path.is_dir() for path in paths):
         names, why = ", ".join(map(_shown, paths)), Said("; ".join(notes[:2]), "；".join(note.zh for note in notes[:2]))
         raise ToolError(
@@ -149,12 +175,22 @@ def _sources(paths: tuple[Path, ...], notes: list[Said], progress: Progress) -> 
         )
 
 
-_BINARY = Said("binary files were left out", "个二进制文件未读")
-_LINK = Said("links or devices were left out", "个链接或设备文件未读")
-_OUTSIDE = Said(
-    "names led out of their archive; they were read under what is left of the name", "个文件的名字指向归档之外，已按余下的名字读取"
-)
-_NOTHING = Said("files cannot be read", "个文件无法读取")  # the walk says why
+_BINARY = Said("left out, binary", "未读，二进制文件")
+_LINK = Said("left out, a link or a device", "未读，链接或设备文件")
+_OUTSIDE = Said("read under what is left of its name, which leads out of the archive", "名字指向归档之外，已按余下的名字读取")
+_NOTHING = Said("cannot be read", "无法读取")  # the walk says why
+
+
+def _told_of(place: str, why: Said, names: list[str]) -> Said:
+    """What happened to the members of a path, of which the first are named."""
+    short = [name.removeprefix(place).lstrip("/!") or name for name in names]
+    if short == [place]:
+        return Said(f"{place}: {why}", f"{place}：{why.zh}")
+    shown, more = ", ".join(short[:_NAMED]), len(short) - _NAMED
+    return Said(
+        f"{place}: {why}: {shown}{f' and {more} more' if more > 0 else ''}",
+        f"{place}：{why.zh}：{shown}{f' 等 {len(short)} 个' if more > 0 else ''}",
+    )
 
 
 def _shown(path: Path) -> str:
@@ -164,9 +200,9 @@ def _shown(path: Path) -> str:
 
 
 def _left_out(member: Member) -> Said:
-    """Why a member is no source, as it is said of several; empty where it is one."""
+    """Why a member is no source; empty where it is one."""
     if member.closed:
-        return Said(f"files were left out: {member.closed}", f"个文件未读：{member.closed.zh}")
+        return Said(f"left out, {member.closed}", f"未读，{member.closed.zh}")
     if member.flow is None:
         return _LINK
     start = member.flow.peek(SNIFFED)

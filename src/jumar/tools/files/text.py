@@ -12,7 +12,9 @@ SNIFFED = 8192  # bytes that say whether a file is text
 _OF_ENCODING = 256 << 10  # bytes that say in which encoding
 _ANSI = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 _DIRTY = bytes((*range(9), *range(11, 32), 127))  # all that no line holds but for its end
+_WIDE = ("utf-16-le", "utf-16-be")  # written without a mark, by tools of Windows
 _CONTROL = bytes(c for c in range(32) if c not in (8, 9, 10, 12, 13, 27))
+_NO_CHARACTER = frozenset((*map(chr, _CONTROL), "\ufffd"))
 
 
 def is_binary(start: bytes) -> bool:
@@ -25,8 +27,25 @@ def is_binary(start: bytes) -> bool:
         return False
     if start.startswith((b"\x7fELF", b"\x93NUMPY", b"\x89PNG", b"%PDF", b"SQLite")):
         return True
+    if _wide(start):
+        return False
     control = len(start) - len(start.translate(None, _CONTROL))
     return control > max(8, 0.02 * len(start))  # a log has a stray bell or NUL at times
+
+
+def _wide(start: bytes) -> str:
+    """The kind of UTF-16 without a mark that the bytes are, empty where they are none: of each two of its bytes one is NUL in Latin letters and blanks.
+
+    >>> _wide("line 1\\nerror 错误\\n".encode("utf-16-le")), _wide("line 1\\nx".encode("utf-16-be")), _wide(b"plain\\n"), _wide(bytes(range(64)) * 9)
+    ('utf-16-le', 'utf-16-be', '', '')
+    """
+    pairs = len(start) // 2
+    low, high = start[: 2 * pairs : 2].count(0), start[1 : 2 * pairs : 2].count(0)
+    if not pairs or max(low, high) < max(0.05 * pairs, 5 * min(low, high)):
+        return ""
+    name = _WIDE[low > high]
+    text = codecs.getincrementaldecoder(name)("replace").decode(start)
+    return "" if not _NO_CHARACTER.isdisjoint(text) or "\n" not in text else name
 
 
 def text_of(raw: bytes) -> str | None:
@@ -45,6 +64,8 @@ def encoding_of(start: bytes) -> str:
     for mark, name in ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
         if start.startswith(mark):
             return name
+    if wide := _wide(start):
+        return wide
     for name in ("utf-8", "gb18030"):
         try:
             codecs.getincrementaldecoder(name)().decode(start)

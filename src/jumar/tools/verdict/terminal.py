@@ -45,10 +45,8 @@ def terminal(verdict: Verdict, lang: str, width: int) -> Iterator[RenderableType
 
 def _head(verdict: Verdict, lang: str) -> Iterator[RenderableType]:
     if not verdict.findings or verdict.like:
-        if verdict.exit_code == 2:
-            yield Text(word("nothing", lang), style="yellow")
-        elif verdict.exit_code == 0:
-            yield Text(word("healthy", lang), style="green")
+        if verdict.state != "found":
+            yield Text(word(verdict.state, lang), style="green" if verdict.state == "healthy" else "yellow")
         else:
             where = f"{word('likely', lang)}: {_layer(verdict.layer, lang)}" if verdict.layer else word("no_layer", lang)
             yield Text(f"{word('unknown', lang)}; {where}", style="yellow")

@@ -48,7 +48,8 @@ class Verdict:
 
     confidence: high (the text names the cause), medium, low (only the layer is likely), none; first_error: the earliest line that looks like one;
     first_rank: of the process that wrote it, -1 unknown;
-    sources: what was read; notes: what could not be, in words; machine: a line that says which one was looked at; components, levels: of the doctor.
+    sources: what was read; notes: what could not be, in words; unread: is that, in part, what the user named?
+    machine: a line that says which one was looked at; components, levels: of the doctor.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -62,6 +63,7 @@ class Verdict:
     sources: tuple[str, ...] = ()
     lines: int = 0
     notes: tuple[str, ...] = ()
+    unread: bool = False
     machine: str = ""
     components: tuple[Component, ...] = ()
     levels: tuple[Level, ...] = ()
@@ -72,8 +74,15 @@ class Verdict:
         return self.like or (self.findings[0] if self.findings else None)
 
     @property
-    def exit_code(self) -> int:
-        """0 nothing wrong was found, 1 something was, 2 it could not be checked."""
+    def state(self) -> str:
+        """In a word: `found`, else `healthy`, `partly` where not all of it could be read, `nothing` where nothing was."""
         if self.findings or self.first_error or self.codes:
-            return 1
-        return 0 if self.lines or self.components else 2
+            return "found"
+        if not self.lines and not self.components:
+            return "nothing"
+        return "partly" if self.unread else "healthy"
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing wrong was found, 1 something was, 2 it could not be checked, or not all of it."""
+        return 2 if self.unread else {"found": 1, "healthy": 0}.get(self.state, 2)

@@ -27,6 +27,7 @@ WORDS = {
     "lines": ("lines", "行"),
     "sources": ("sources", "个来源"),
     "healthy": ("nothing wrong was found", "未发现问题"),
+    "partly": ("nothing wrong was found in what could be read", "在能读取的内容中未发现问题"),
     "unknown": ("cause not known", "原因未知"),
     "like": ("by its words it is most like this known failure, which no line proves", "从用词看最像以下已知故障，但没有一行能证明"),
     "likely": ("most likely layer", "最可能的层"),
