@@ -207,6 +207,24 @@ def test_kernels_of_another_release_do_not_fit_and_may_change() -> None:
     assert "kernels 8.1.RC1" in done.output
 
 
+@pytest.mark.parametrize("more", [(), ("--torch", "2.5.1"), ("--driver", "23.0.0", "--kernels", "7.0.0", "--torch", "2.5.1")])
+def test_each_way_out_says_every_step_to_its_set(more: tuple[str, ...]) -> None:
+    options = ("--torch-npu", "2.5.1", "--cann", "7.0.0", "--soc", "910B3", *more)
+    found = json.loads(asked(*options, "--json").output)
+    ways = {way["changes"]: way for way in found["alternatives"]}
+    assert set(ways) == {"cann", "torch_npu"}
+    assert ways["cann"]["set"]["kernels"] == ways["cann"]["set"]["cann"] == "8.1.RC1"
+    assert ways["torch_npu"]["set"]["torch"] == ways["torch_npu"]["set"]["torch_npu"] == "2.1.0"
+    named = dict(zip(options[::2], options[1::2], strict=True))
+    for way in ways.values():
+        done = {step["component"]: step["version"] for step in way["steps"]}
+        kept = {c for c, v in way["set"].items() if named.get("--" + c.replace("_", "-")) == v}
+        assert set(way["set"]) - kept - set(done) <= ({"firmware"} if "--driver" in named else set())
+    shown = asked(*options).output
+    for command in (step["command"] for way in ways.values() for step in way["steps"]):
+        assert command in shown
+
+
 def test_versions_are_completed() -> None:
     option = next(p for p in compat.command.params if p.name == "cann")
     assert "8.1.RC1" in [item.value for item in option.shell_complete(compat.command.make_context("compat", []), "8.1")]

@@ -69,6 +69,13 @@ _BARE = Said(
 )
 
 
+_FOLLOWERS = {
+    "cann": ("kernels", "nnal"),
+    "torch_npu": ("torch",),
+    "vllm-ascend": ("vllm",),
+}  # what changes with a part whose number it carries
+
+
 @dataclass(frozen=True)
 class Here:
     """What is installed on this machine."""
@@ -244,6 +251,8 @@ def alternatives(
     for part in (clash.contradiction.other, clash.contradiction.one):
         component = part.partition(" ")[0]
         if component in fixed:
-            rest = {c: v for c, v in fixed.items() if c != component}
+            clashing = {p.partition(" ")[0] for p in (clash.contradiction.one, clash.contradiction.other)}
+            free = {component, *(c for c in _FOLLOWERS.get(component, ()) if c not in clashing)}
+            rest = {c: v for c, v in fixed.items() if c not in free}
             found.append((component, matching_set(rest, {**beside, **fixed}, soc=soc, arch=arch)))
     return tuple((component, one) for component, one in found if one.versions)

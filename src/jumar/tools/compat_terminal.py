@@ -6,7 +6,7 @@ In: an `Answer` (compat.py).  Out: text on stdout: pairs with verdicts, a set, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import click
 from rich.console import Console, RenderableType
@@ -103,7 +103,7 @@ def _parts(answer: Answer, words: Mapping[str, str], lang: Language) -> Iterator
     for component, one in answer.others:
         yield ""
         yield Text(words["changes"].format(part=_name(component, lang)), "bold")
-        yield from _set_lines(replace(one, steps=tuple(s for s in one.steps if s.was)), lang)
+        yield from _set_lines(one, lang)
 
 
 def _pairs_table(pairs: tuple[Pairing, ...], lang: Language) -> Table:

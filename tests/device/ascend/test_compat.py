@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jumar.device.ascend import Version, pairings, parse_version, parse_version_file
 from jumar.device.ascend.compat import PAIRS, declared_pairings, judge
 from jumar.device.ascend.compat_table import Row, all_rows, applicable, declared, exact, fits, releases
+from tests.field.machines import KINDS, write_folder
 
 SAMPLES = Path(__file__).parent / "version_files"
 MATRIX = Path(__file__).resolve().parents[3] / "../shared/facts/field/compat_matrix.csv"
@@ -104,6 +105,22 @@ def test_the_matrix_of_the_facts_is_answered_as_it_says() -> None:
 )
 def test_a_pair_is_judged(text: str, expected: str) -> None:
     assert expected == verdict(text)
+
+
+@pytest.mark.parametrize("kind", ["driver-too-old", "healthy"])
+def test_the_tables_and_the_files_of_a_machine_say_the_same_of_driver_and_cann(kind: str, tmp_path: Path) -> None:
+    write_folder(KINDS[kind], tmp_path)
+    files = [parse_version_file(str(p), p.read_text()) for p in sorted(tmp_path.rglob("*.info"))]
+    (own,) = [p for p in declared_pairings(files) if (p.a, p.b) == ("cann", "driver")]
+    by_table = judge("cann", own.a_version, "driver", own.b_version)
+    assert (own.verdict == "outside") == (by_table.verdict == "outside") == (kind == "driver-too-old")
+
+
+def test_a_family_of_drivers_does_not_speak_for_its_candidates() -> None:
+    judged = {
+        d: judge("cann", parse_version("8.1.RC1"), "driver", parse_version(d)).verdict for d in ("23.0.rc1", "23.0.rc3", "23.0.0", "23.0.7")
+    }
+    assert judged == {"23.0.rc1": "outside", "23.0.rc3": "outside", "23.0.0": "inside", "23.0.7": "inside"}
 
 
 def test_what_would_fit_is_said_the_named_pair_first() -> None:
