@@ -202,3 +202,32 @@ def test_what_causes_leave_blank_is_told_how_to_be_found() -> None:
             told = dict(left_blank(texts, lang))
             assert [b for text in texts[1:] for b in BLANK.findall(text) if b not in told] == [], code.number
     assert "NPU ID of `npu-smi info -m`" in " ".join(code_lines("507010", find_code("507010"), "en"))
+
+
+@pytest.mark.parametrize("text", ["-507018", "0x 7BC8A", "507018。", "「507018」", "507018.0", "507018，", "0x7bc8a！"])
+def test_a_code_is_known_with_what_a_copy_puts_around_it(text: str) -> None:
+    assert [code.number for code in find_code(text)] == ["507018"]
+
+
+@pytest.mark.parametrize("text", ["507018 EZ9999", "507018,EZ9999", "507018、EZ9999", "507018；EZ9999。", "507018\nEZ9999"])
+def test_codes_pasted_into_one_argument_are_told_in_their_order(text: str) -> None:
+    done = explain(text)
+    assert [line.split()[0] for line in done.output.splitlines() if line and line[0] != " "] == ["507018", "EZ9999"]
+    assert done.return_value == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol"), [("SIGSEGV", "SIGSEGV"), ("sigkill", "SIGKILL"), ("signal 9", "SIGKILL"), ("信号 15", "SIGTERM")]
+)
+def test_a_signal_is_known_by_name_and_number(text: str, symbol: str) -> None:
+    assert [code.symbol for code in find_code(text)] == [symbol]
+
+
+def test_one_letter_lists_the_codes_that_begin_with_it() -> None:
+    listed = explain("E").output
+    assert "EZ9999" in listed and "EI0001" in listed and "ERR00001" in listed
+
+
+@pytest.mark.parametrize("text", ["the 9", "507 018 is", "-50701", "SIGNAL", "EZ 99999", "507018.5"])
+def test_what_only_looks_like_a_code_stays_unknown(text: str) -> None:
+    assert not any(code.known for code in find_code(text))

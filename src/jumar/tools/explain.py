@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -139,12 +140,23 @@ def _answers(asked: Sequence[str], family: str) -> list[_Answer]:
         elif place < len(asked) and families_named(text) and (found := find_code(asked[place], text)):
             answers.append(_Answer(f"{text} {asked[place]}", codes=found))
             place += 1
+        elif several := _several(text, family):
+            answers += several
         else:
             answers.append(_answer(text, family))
     unknown = sum(not answer.known and not answer.codes for answer in answers)
     if unknown > len(answers) - unknown > 0 and "-" not in asked:  # error code is 507018
         return _from_lines([" ".join(asked)], family) or answers
     return answers
+
+
+def _several(text: str, family: str) -> list[_Answer]:
+    """Codes that were pasted into one argument, none where any part of it is something else."""
+    parts = [part for part in re.split(r"[\s,;、，；。]+", text) if part]
+    if len(parts) < 2 or find_code(text, family):
+        return []
+    found = [_Answer(part, codes=find_code(part, family)) for part in parts]
+    return found if all(answer.known for answer in found) else []
 
 
 def _answer(text: str, family: str) -> _Answer:

@@ -112,6 +112,15 @@ def exit_code(value: int) -> Code | None:
     )  # fmt: skip
 
 
+def exit_code_named(name: str) -> Code | None:
+    """The exit code of a signal's name.
+
+    >>> exit_code_named("sigkill").number, exit_code_named("SIGNAL")
+    ('-9', None)
+    """
+    return next((exit_code(-signal) for signal, (known, *_) in _SIGNALS.items() if known == name.upper()), None)
+
+
 def exit_codes() -> tuple[Code, ...]:
     """All of them, as 128 + signal."""
     return tuple(code for value in (*_PLAIN, *(128 + signal for signal in _SIGNALS)) if (code := exit_code(value)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jumar.base import UNSAID, Said
 from jumar.device.ascend.codes.codes import FAMILIES, Code, rank, table
-from jumar.device.ascend.codes.exits import exit_code, exit_codes
+from jumar.device.ascend.codes.exits import exit_code, exit_code_named, exit_codes
 from jumar.device.ascend.codes.parts import core_bits, hccl_code, kernel_code, name_apart, scheduler_code, take_apart, why_no_number
 
 _ALIASES: dict[str, tuple[str, ...]] = {  # what people call the families
@@ -32,6 +32,7 @@ _RETURNED = re.compile(
     r"(?i)(?:(?:ret|return|retval|result|rc)\s*[\[:=(]|"
     r"(?:process )?(?:exit|exited|returned)(?: with)?(?: ?code| ?status)?\s*[\[:=(]?(?:is )?)\s*([+-]?(?:0x)?[0-9a-f]+)[\])]?"
 )
+_AROUND = " \t.,:;'\"`[]{}<>!?。、！？“”‘’「」【】《》"
 _LONGEST = 200  # characters; a code is no essay
 
 
@@ -70,13 +71,39 @@ def find_code(text: str, family: str = "") -> tuple[Code, ...]:
         wanted, text = tuple(f for f in named if not wanted or f in wanted), apart[2].strip()
         if not wanted:
             return ()
-    found = dict.fromkeys(code for code in _found(text.strip(" \t.,:;'\"`[]{}<>"), wanted) if not wanted or code.family in wanted)
-    return tuple(found)
+    for spelled in _respelled(text.strip(_AROUND)):
+        if found := dict.fromkeys(code for code in _found(spelled, wanted) if not wanted or code.family in wanted):
+            return tuple(found)
+    return ()
+
+
+def _respelled(text: str) -> Iterator[str]:
+    """A code as it was written, then without what tables, sheets and conversions put into it.
+
+    >>> list(_respelled("0x 7BC8A")), list(_respelled("EZ 9999")), list(_respelled("507018.0")), list(_respelled("-507018"))
+    (['0x 7BC8A', '0x7BC8A'], ['EZ 9999', 'EZ9999'], ['507018.0', '507018'], ['-507018', '507018'])
+    """
+    yield text
+    if re.fullmatch(r"(?i)(?:0x|[a-z]{1,3})\s+[0-9a-f]{1,16}", text):
+        yield "".join(text.split())
+    if re.fullmatch(r"\d{1,12}\.0{1,6}", text):
+        yield text.partition(".")[0]
+    if re.fullmatch(r"-\d{6}", text):
+        yield text[1:]
+
+
+def _signal(text: str) -> Code | None:
+    """What `SIGSEGV`, `signal 9` and `信号 9` are as exit codes."""
+    named = re.fullmatch(r"(?i)(?:signal|信号)\s*[:=]?\s*(\d{1,2})", text)
+    return exit_code(-int(named[1])) if named else exit_code_named(text)
 
 
 def _found(text: str, wanted: tuple[str, ...]) -> Iterator[Code]:
     if _BITS.fullmatch(bare := text.strip("() ")):
         yield from core_bits(tuple(int(word, 16) for word in bare.split(",")))
+        return
+    if killed := _signal(bare):
+        yield killed
         return
     name = bare.upper()
     if name in table().names:
@@ -189,7 +216,10 @@ def codes_of(text: str) -> tuple[Code, ...]:
     families = families_named(text)
     if families:
         return tuple(code for code in (*table().codes, *exit_codes()) if code.family in families)
-    return tuple(table().prefixes.get(text.strip().upper(), ()))
+    start = text.strip().upper()
+    if re.fullmatch("[A-Z]", start):
+        return tuple(dict.fromkeys(code for name, codes in table().prefixes.items() if name.startswith(start) for code in codes))
+    return tuple(table().prefixes.get(start, ()))
 
 
 def _distance(name: str, typed: str) -> int:
