@@ -142,10 +142,13 @@ def test_an_error_with_chinese_and_a_command_as_its_hint_passes() -> None:
     ("command", "expected"),
     [
         ("doctor --from nowhere", ["nowhere：无法读取：文件或目录不存在", "提示：检查路径和权限"]),
-        ("doctor --from empty", ["empty：其中没有可读的文本文件（没有文件）", "提示：要复制的文件见 docs/field/doctor.md"]),
+        ("doctor --from empty", ["empty：其中没有可读的文本文件（没有文件）", "提示：要复制的文件见 jumar explain doctor-from"]),
         (
             "doctor --from notes",
-            ["notes：其中没有任何昇腾机器的信息，无法检查", "提示：要复制的文件见 docs/field/doctor.md；只有日志时：jumar diagnose LOG"],
+            [
+                "notes：其中没有任何昇腾机器的信息，无法检查",
+                "提示：要复制的文件见 jumar explain doctor-from；只有日志时：jumar diagnose LOG",
+            ],
         ),
         ("doctor --collect a.zip", ["a.zip：文件名必须以 .tar.gz 结尾（写出的就是这种格式）", "提示：--collect a.tar.gz"]),
         ("diagnose nowhere", ["nowhere：文件无法读取：文件或目录不存在"]),

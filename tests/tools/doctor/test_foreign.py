@@ -244,3 +244,31 @@ def test_of_an_archive_that_breaks_off_the_beginning_is_used_and_that_is_told(tm
     assert [note for note in half.notes if note.startswith("x.tar.gz: breaks off") and "it ends too early" in note]
     path.write_bytes(path.read_bytes()[:20])
     assert "it ends too early" in refused(path)
+
+
+_LOG = "\n".join(f"iteration {n}/100 | lm loss: 2.0" for n in range(20)) + "\nRuntimeError: NPU out of memory. Tried to allocate 4.00 GiB\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-rw-r--r-- 1 bob bob 100 May  1 10:00 train.py",
+        "ls: cannot access 'x': No such file or directory",
+        "docker run --device /dev/davinci0 image",
+        "docker run \\\n  --device /dev/davinci0 \\\n  image",
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_log_with_a_command_or_a_listing_in_it_stays_a_log(tmp_path: Path, line: str, first: bool) -> None:
+    text = f"{line}\n{_LOG}" if first else f"{_LOG}{line}\n"
+    (tmp_path / "train.log").write_text(text)
+    machine = foreign(tmp_path / "train.log")
+    assert [log.text.strip() for log in machine.logs] == [text.strip()]
+    assert [output.text.text.strip() for output in machine.outputs] == ([line] if line.startswith("docker") else [])
+
+
+def test_what_a_container_printed_below_its_command_is_a_log(tmp_path: Path) -> None:
+    (tmp_path / "paste.txt").write_text(f"$ docker run --device /dev/davinci0 image\n{_LOG}")
+    machine = foreign(tmp_path / "paste.txt")
+    assert [log.text.strip() for log in machine.logs] == [_LOG.strip()]
+    assert [output.command for output in machine.outputs] == ["docker run"]

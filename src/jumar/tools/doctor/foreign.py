@@ -145,14 +145,34 @@ def _file(name: str, text: str, pieces: _Pieces) -> None:
         for section in found:
             _section(name, section, pieces)
         return
-    if kind_of(name, text) == "log" or not found:
+    kind = kind_of(name, text)
+    if kind == "log" or not found:
         pieces.logs.append(Text(name, text))
+        return
+    if kind in _FEW and _mostly_other(kind, text):
+        pieces.logs.append(Text(name, text))
+        for command in _RUN.finditer(text):
+            line = text.count("\n", 0, command.start()) + 1
+            pieces.outputs.append(Output("docker run", Text(name, command[0], line)))
         return
     for part in tables(found[0]):
         if kind_of(name, text) == "collect-env" and not part.command:
             _collected(Text(name, part.text, part.first_line), pieces)
         else:
             _section(name, part, pieces)
+
+
+_RUN = re.compile(r"^[ \t]*(?:sudo[ \t]+)?(?:docker|nerdctl|podman)[ \t]+run\b(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_FEW = {  # kinds that one line of a log may look like
+    "docker-run": _RUN,
+    "ls": re.compile(r"^(?:[bcdl-][rwxsStT-]{9}[.+@]?\s+\d+\s|ls: |total \d|总(?:用量|计) \d|/\S+:?$).*$", re.MULTILINE),
+}
+
+
+def _mostly_other(kind: str, text: str) -> bool:
+    """Is a text of this kind by a few lines only?"""
+    lines = sum(bool(line.strip()) for line in text.split("\n"))
+    return 2 * sum(match[0].count("\n") + 1 for match in _FEW[kind].finditer(text)) < lines
 
 
 def _collected(text: Text, pieces: _Pieces) -> None:
@@ -188,6 +208,8 @@ def _section(name: str, section: Section, pieces: _Pieces) -> None:
     if re.match(r"(?:docker|nerdctl|podman|isula)\s+(?:container\s+)?(?:run|create)\b", section.command):
         whole = Text(name, f"{section.command}\n{section.text}", section.first_line - 1)
         pieces.outputs.append(Output("docker run", whole, section.code))
+        if section.text.strip():  # what the container printed
+            pieces.logs.append(text)
         return
     asked = re.match(r"^echo\s+\"?\$\{?(\w+)\}?\"?$", section.command)
     if asked:

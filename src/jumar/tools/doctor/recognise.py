@@ -9,7 +9,7 @@ import re
 
 from jumar.base import Said
 
-WHAT_TO_COPY = Said("docs/field/doctor.md lists what to copy", "要复制的文件见 docs/field/doctor.md")
+WHAT_TO_COPY = Said("jumar explain doctor-from lists what to copy", "要复制的文件见 jumar explain doctor-from")
 COLLECTED = r"^Versions of relevant libraries:|^\[pip3\] |^Collecting environment information"  # collect_env of PyTorch, vLLM, vllm-ascend
 _CONTENT: tuple[tuple[str, str], ...] = (  # kind, pattern in the text; the first that is found decides
     ("collect-env", COLLECTED),
