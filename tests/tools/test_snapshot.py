@@ -245,3 +245,19 @@ def test_only_so_many_bytes_are_hashed_and_the_size_of_the_rest_is_kept(monkeypa
     assert keeping.load("before").files[f"/{HAL}"] == keeping.Stored(5000)
     (root / HAL).write_bytes(bytes(5001))
     assert f"/{HAL} changed" in out("diff", "before", code=1)
+
+
+def test_the_list_goes_by_when_a_snapshot_was_taken_whatever_happened_to_its_file(tmp_path: Path) -> None:
+    for name in ("c", "a", "b"):
+        call("save", name)
+        kept = tmp_path / "kept" / f"{name}.json"
+        one = keeping.load(name)
+        kept.unlink()
+        keeping.save(replace(one, taken=f"2026-01-0{'cab'.index(name) + 1}T10:00:00+0800"))
+    (tmp_path / "kept" / "c.json").touch()
+    assert keeping.names() == ("c", "a", "b")
+
+
+def test_an_empty_name_is_refused() -> None:
+    with pytest.raises(ToolError, match="snapshot: name must"):
+        call("save", "")

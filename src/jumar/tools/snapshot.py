@@ -150,7 +150,7 @@ def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: 
     NAME: letters, digits and . _ + -, such as before-8.2; without it, the date and time.
     """
     words = _WORDS[lang]
-    snapshot = _now(name or f"{datetime.now():%Y-%m-%d-%H%M%S}", note)
+    snapshot = _now(f"{datetime.now():%Y-%m-%d-%H%M%S}" if name is None else name, note)
     path = save(snapshot, force=force)
     if as_json:
         click.echo(json.dumps({"path": str(path), **asdict(snapshot)}, indent=1))

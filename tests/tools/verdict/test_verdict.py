@@ -90,3 +90,16 @@ def test_exit_codes_tell_healthy_from_findings_from_nothing_read(tmp_path: Path)
 )
 def test_the_exit_code_says_whether_all_that_was_named_could_be_read(verdict: Verdict, state: str, code: int) -> None:
     assert (verdict.state, verdict.exit_code) == (state, code)
+
+
+@pytest.mark.parametrize("width", [30, 40, 60])
+def test_a_narrow_terminal_shows_the_end_of_the_place_with_its_line_and_the_text(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    line = Evidence("a/very/long/way/to/the/folder/of/plog/plog-1002_20250501100000000.log", 1234, "RuntimeError: this proves it")
+    finding = Finding(load_rules()[0], {}, (line,), 1, Moment())
+    show(Verdict(findings=(finding,), followed=(finding,), layer=finding.rule.layer, confidence="high", lines=3), "en")
+    shown = capsys.readouterr().out
+    assert ".log:1234\n" in shown and "RuntimeError: this" in shown and "proves it" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= width

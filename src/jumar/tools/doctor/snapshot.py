@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +197,22 @@ def folder() -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """Snapshots that are there, the oldest first (as their files were written)."""
+    """The snapshots by name, the oldest first, by the time that they say; a damaged one by its file's."""
+    found = []
+    with suppress(OSError):
+        for file in folder().glob("*.json"):
+            if _NAME.fullmatch(file.stem):
+                written = file.stat().st_mtime_ns
+                found.append((_taken(file.stem) or written / 1e9, written, file.stem))
+    return tuple(name for *_, name in sorted(found))
+
+
+def _taken(name: str) -> float:
+    """When, in seconds; 0 where that cannot be read."""
     try:
-        found = [(file.stat().st_mtime_ns, file.stem) for file in folder().glob("*.json") if _NAME.fullmatch(file.stem)]
-    except OSError:
-        return ()
-    return tuple(name for _, name in sorted(found))
+        return datetime.strptime(load(name).taken, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    except (ToolError, ValueError):
+        return 0.0
 
 
 def save(snapshot: Snapshot, *, force: bool = False) -> Path:

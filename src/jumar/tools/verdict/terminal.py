@@ -20,6 +20,7 @@ from jumar.tools.verdict.words import counted, safe, short, tail, word
 _COLOUR = {"high": "bold red", "medium": "yellow", "low": "cyan", "none": "dim"}
 _STATE = {"ok": "green", "bad": "bold red", "unknown": "dim", "verified": "green", "failed": "bold red", "unchecked": "dim"}
 _PLACE = 44  # characters of a file's name and line: its end
+_NARROW = 80  # columns
 MOST = 5  # rows of codes, of what followed, of what else was found
 
 
@@ -91,6 +92,13 @@ def _finding(finding: Finding, lang: str, width: int) -> Iterator[RenderableType
 
 def _evidence(lines: tuple[Evidence, ...], width: int) -> RenderableType:
     lines = tuple(line for line in lines if not line.text.strip().startswith("Traceback (most")) or lines  # a headline proves nothing
+    if width < _NARROW:  # the place above its line
+        stacked = Table.grid(padding=0)
+        stacked.add_column(overflow="fold")
+        for line in lines:
+            stacked.add_row(Text(f"  {tail(str(line), width - 2)}", style="magenta"))
+            stacked.add_row(Padding(Text(safe(line.text, max(3 * width, 80))), (0, 0, 0, 4)))
+        return stacked
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="magenta")
     table.add_column(overflow="fold")
@@ -147,7 +155,7 @@ def _short(findings: tuple[Finding, ...], lang: str, width: int) -> RenderableTy
     table.add_column(no_wrap=True, style="magenta")
     table.add_column(no_wrap=True)
     for finding in findings[:MOST]:
-        place = tail(str(finding.evidence[0]), _PLACE) if finding.evidence else ""
+        place = tail(str(finding.evidence[0]), min(_PLACE, max(width - len(finding.rule.layer) - 5, 12))) if finding.evidence else ""
         room = width - len(place) - len(finding.rule.layer) - 5
         table.add_row(f"  {finding.rule.layer}", place, Text(short(finding.what(lang), max(room // (2 if lang == "zh" else 1), 30))))
     if len(findings) > MOST:
