@@ -16,6 +16,7 @@ from jumar.device.ascend import Mention, codes_in
 from jumar.tools.diagnose import derive, ranks
 from jumar.tools.diagnose.harmless import HARMLESS
 from jumar.tools.diagnose.outcome import UNLESS, WENT_WELL
+from jumar.tools.diagnose.raised import with_exceptions
 from jumar.tools.diagnose.ranks import Processes
 from jumar.tools.diagnose.scan import Patterns, Scanned, scan
 from jumar.tools.diagnose.sources import Source, source_of_text
@@ -87,7 +88,7 @@ class Diagnosis:
         else:
             layer, confidence = next((c.layer for d in codes for c in d.codes[:1] if c.layer), ""), "low" if codes else "none"
         return Verdict(
-            findings=found.ordered,
+            findings=with_exceptions(found.ordered, (hit.evidence for hit in errors)),
             followed=found.followed,
             like=like,
             codes=codes,

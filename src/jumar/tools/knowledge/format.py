@@ -214,10 +214,11 @@ def _check_regex(pattern: str, key: str, where: _Where) -> None:
     try:
         regex = compiled(pattern)
     except re2.error as error:
+        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise where.wrong(
             Said(
-                f"{key} must be RE2 syntax (no lookaround, no backreference), got {pattern!r}: {error}",
-                f"{key} 必须符合 RE2 语法（不能用环视和反向引用）：{pattern!r}：{error}",
+                f"{key} must be RE2 syntax (no lookaround, no backreference), got {pattern!r}: {why}",
+                f"{key} 必须符合 RE2 语法（不能用环视和反向引用）：{pattern!r}：{why}",
             )
         ) from error
     if regex.search(b"") or all(regex.search(line) for line in _UNLIKE):
