@@ -1,6 +1,6 @@
 """How the doctor does in an exam that its rules have not seen: `python -m tests.field.exam [FOLDER]`.
 
-In: FOLDER/*.toml (exam/ unless told; exam2/ to exam4/ were held back from who wrote rules), reports as users paste them with their true answer,
+In: FOLDER/*.toml (exam/ unless told; exam2/ to exam5/ were held back from who wrote rules), reports as users paste them with their true answer,
 written by one who had not read the rules.
 Out: `reports(folder)`, `graded(report)`; as a script the score of each layer, and the reports that lost points: what was said instead, which words are missing.
 A report is scored as field cases are: 0.4 layer (0.25 for one of `also`), 0.4 groups of words (the answer's own), 0.2 a line of the input as evidence.
@@ -23,6 +23,7 @@ EXAM = Path(__file__).parent / "exam"
 EXAM2 = Path(__file__).parent / "exam2"
 EXAM3 = Path(__file__).parent / "exam3"
 EXAM4 = Path(__file__).parent / "exam4"
+EXAM5 = Path(__file__).parent / "exam5"
 RUN, LIMIT = 40, 1200  # what is repeated from the input in longer runs does not count; nor what stands behind the limit
 FIRM = ("cause", "symptom")
 

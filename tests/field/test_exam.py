@@ -1,4 +1,4 @@
-"""The doctor in four exams that its rules have not seen: a floor for the mean of each, and nothing is found where nothing is wrong."""
+"""The doctor in five exams that its rules have not seen: a floor for the mean of each, and nothing is found where nothing is wrong."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 import pytest
 
 from jumar.tools.knowledge import layers
-from tests.field.exam import EXAM, EXAM2, EXAM3, EXAM4, Report, graded, mean, reports
+from tests.field.exam import EXAM, EXAM2, EXAM3, EXAM4, EXAM5, Report, graded, mean, reports
 
 FLOORS = {
     EXAM: 0.95,
     EXAM2: 0.75,
     EXAM3: 0.75,
     EXAM4: 0.75,
-}  # 0.92, 0.91, 0.94 and 0.82 when the exams were written; what they found has been mended since
+    EXAM5: 0.75,
+}  # 0.92, 0.91, 0.94, 0.82 and 0.87 when the exams were written; what they found has been mended since
 NOT_YET: dict[str, str] = {}  # healthy texts in which words of failures are found all the same; who mends one takes it out
 
 
 @pytest.mark.parametrize(
     ("folder", "none"),
-    [(EXAM, {""}), (EXAM2, set[str]()), (EXAM3, set[str]()), (EXAM4, set[str]())],
-    ids=["exam", "exam2", "exam3", "exam4"],
+    [(folder, {""} if folder == EXAM else set[str]()) for folder in FLOORS],
+    ids=[folder.name for folder in FLOORS],
 )
 def test_every_layer_is_examined_and_every_report_has_one_name(folder: Path, none: set[str]) -> None:
     asked = Counter(report.layer for report in reports(folder))

@@ -59,6 +59,21 @@ zh.what = "坏"
 zh.fix = ["修理"]
 example = ["the frobnicator broke"]
 seen = []
+
+[[rule]]
+name = "part-stopped"
+layer = "graph_compile"
+stack = "framework"
+cause = "part_stopped"
+tier = "symptom"
+match = ['the frobnicator stopped']
+source = "this test"
+en.what = "stopped"
+en.fix = ["start it"]
+zh.what = "停止"
+zh.fix = ["启动"]
+example = ["the frobnicator stopped"]
+seen = []
 """
 WARNED = "[W npu.cpp:12] Warning: the frobnicator is old"
 
@@ -75,6 +90,12 @@ def test_of_two_causes_the_error_is_the_verdict_though_the_warning_was_earlier(r
     both = diagnose_text(f"{WARNED}\nRuntimeError: the frobnicator broke", rules=rules)
     assert alone.layer == "version_mismatch" and alone.confidence == "high"
     assert both.layer == "operator" and both.confidence == "high"
+
+
+def test_a_cause_that_only_a_warning_names_comes_behind_the_symptom_of_an_error(rules: Diagnosis) -> None:
+    symptom = "RuntimeError: the frobnicator stopped"
+    assert diagnose_text(f"{WARNED}\n{symptom}", rules=rules).layer == "graph_compile"
+    assert diagnose_text(f"the frobnicator is old\n{symptom}", rules=rules).layer == "version_mismatch"
 
 
 def test_a_cause_that_only_a_warning_names_is_doubted_where_there_is_an_error(rules: Diagnosis) -> None:

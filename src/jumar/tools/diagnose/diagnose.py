@@ -111,8 +111,11 @@ class Diagnosis:
 
 
 def _last_run(errors: tuple[Hit, ...]) -> float:
-    """When the last run of programs began, by a gap of hours between errors that have a date; 0 where there is one run only."""
-    times = sorted({hit.moment.seconds for hit in errors if hit.moment.seconds > _DATED})
+    """When the last run of programs began, by a gap of hours between errors that have a date; 0 where there is one run only.
+
+    A date in what a command printed, or of a warning, begins no run.
+    """
+    times = sorted({hit.moment.seconds for hit in errors if hit.moment.seconds > _DATED and severity_of(hit.evidence.text) == ERROR_LINE})
     return next((later for earlier, later in zip(reversed(times[:-1]), reversed(times[1:])) if later - earlier > _GAP), 0.0)
 
 
@@ -180,7 +183,7 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     kept = dict.fromkeys((p for rule in rules for p in rule.patterns()), KEPT_CONTEXT)
     own = [p for rule in rules for p in rule.match if p in kept]
     kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS, *ranks.PATTERNS), KEPT_OF_ALL)
-    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET} | UNLESS
+    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET} | {ranks.RAISED: HARMLESS} | UNLESS
     context = {p for rule in rules for p in (*rule.also, *rule.without)}
     spoken = {p for p in own if p not in context and not _OF_FILES.search(p)}
     return Diagnosis(rules, Patterns(kept, ERROR, unless, spoken), Likeness(rules))

@@ -75,7 +75,7 @@ class Processes:
 
     def _first(self, failures: Iterable[Hit], waited: tuple[Hit, ...]) -> Hit | None:
         """The first failure of a process that did not wait; where processes are not known, one before the first line of waiting."""
-        ordered = sorted(failures, key=lambda h: h.moment)
+        ordered = sorted((hit for hit in failures if severity_of(hit.evidence.text) != WARNING), key=lambda h: h.moment)
         own = next((hit for hit in ordered if self.echo(hit) is False), None)
         if own is not None or not ordered:
             return own

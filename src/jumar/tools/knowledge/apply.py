@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from jumar.tools.knowledge.blanks import known_values, left_blank, values_of_lines
 from jumar.tools.knowledge.facts import Evidence, Fact, Hit, Moment
 from jumar.tools.knowledge.rule import FACT, TIERS, Rule, Text, fill
-from jumar.tools.knowledge.severity import ERROR, severity_of
+from jumar.tools.knowledge.severity import ERROR, WARNING, severity_of
 
 _GLOB = frozenset("*?[")
 SHOWN = 3  # lines of evidence that a finding keeps
@@ -86,7 +86,12 @@ def apply_rules(
 
 
 def _order(finding: Finding) -> tuple[int, int, int, Moment]:
-    return TIERS.index(finding.rule.tier), -finding.rule.rank, finding.severity, finding.moment
+    tier = TIERS.index(finding.rule.tier)
+    if (
+        finding.severity == WARNING and tier == 0
+    ):  # a cause that only a warning names is on healthy machines, too: it proves no more than a symptom
+        tier = 1
+    return tier, -finding.rule.rank, finding.severity, finding.moment
 
 
 def _apply(
