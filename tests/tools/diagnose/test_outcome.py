@@ -109,3 +109,23 @@ def test_what_only_informs_or_counts_is_quiet(line: str) -> None:
 @pytest.mark.parametrize("line", ["KeyError: 'x'", "it hangs after step 3", "INFO step 5 loss: nan", "loss is nan", "报错了"])
 def test_what_says_that_something_is_wrong_complains(line: str) -> None:
     assert complains(line) and not is_quiet(line)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "为什么 910B 上训练速度这么慢？",
+        "吞吐只有 A100 的 1/5，求助",
+        "loss 和 GPU 对不上",
+        "throughput is 5x lower than on the GPU, what should I do?",
+        "AI Core stays at 12%, everything else is idle",
+        "Why does the first step need 10 minutes?",
+        "the trained model answers nonsense afterwards",
+        "显存一直在涨",
+        "HBM usage 98%, is that expected?",
+    ],
+)
+def test_what_somebody_asks_about_a_run_that_ended_is_not_waved_away(said: str) -> None:
+    steps = "\n".join(f"INFO: epoch: 1 step: {i}, loss is {3.2 - i * 0.01:.3f}, per step time {800 + i} ms" for i in range(1, 16))
+    verdict = diagnose_text(f"{said}\nAscend 910B\n{steps}\nTraining finished, checkpoint saved")
+    assert not any("went well" in note for note in verdict.notes)

@@ -13,7 +13,7 @@ HARMLESS = "|".join(
         r"Triton (is )?not installed or not compatible|Triton is not installed\. Using dummy decorators|Failed to load the CUDA",
         r"owner does not match the current owner",  # torch_npu, of a CANN that another user installed
         r"updated CANN_INSTALL_DIR from",
-        r"\btime_?out (set to|configured to|defaults? to|default \d|disabled|enabled)\b",  # settings
+        r"\btime_?out (set to|configured to|defaults? to|default \d+|disabled|enabled)\b",  # settings
         r"\b(nan|oom|memory|overflow|ecc) (guard|check|watch|protection)\w* (is )?(on|enabled|off|disabled|passed)\b",
         r"\b(loss|grad\w*|output)s? (is|are) finite\b|\balready \w+\W{1,3}(False|no)\b",  # what did not happen
         r"\bno (nan|inf|overflow|oom|errors?)s? (was |were )?(found|detected|seen|occurred)",

@@ -14,6 +14,11 @@ COMPLAINT = (
     r"|corrupt\w*|wrong|hangs?|hung|stuck|slow\w*|crash\w*|nan|inf|lost|illegal|bad|unexpected|disappear\w*|broken|drops?|worse|differ\w*|zeros?)\b"
     r"|(?-i:Error|Exception|Fault)\b|\bE[A-Z]?\d{4,5}\b|\bERR\d{5}\b|\bexit\w*\W{1,9}[1-9-]|\boverflow\b(?:\W*$|[.,;!?]| [abd-z])"  # not "overflow cond: False"
     r"|失败|错误|异常|报错|出错|超时|溢出|中断|卡|慢|不|没|无|为什么|怎么|问题|丢|崩|挂|死|低"
+    # somebody asks, compares, or tells what should be otherwise
+    r"|[?？]\s*$|\b(?:why|how (?:do|can|to|come)|what should|any ideas?|please help|is (?:that|this|it) (?:expected|normal)|nonsense|garbage|gibberish"
+    r"|instead of|only \d|lower|idle|stays? at|keeps? (?:growing|rising|increasing)|leak\w*|should (?:be|have)|than (?:on|with|in|the|a|an|before)"
+    r"|(?:on|with) (?:an? |the )?(?:GPU|V100|A100|H100|A800|H800|CPU|Nvidia)\b.{0,20}\b(?:it|is|was|gives?|works?|runs?))\b"
+    r"|求助|请问|吗\s*$|如何|怎样|只有|仅有|对\S上|涨|泄漏|乱码|偏差|更差|很差"
 )
 QUIET = (  # what a line says it is; a step in numbers; counters; a step skipped while the scale is looked for
     r"(?-i:\[(?:W|WARN|WARNING|INFO|DEBUG|EVENT)\b|\[W\d{3,4} |\b(?:WARN|WARNING|INFO|DEBUG|EVENT)\b|Warning: |\bwarnings\.warn\()"
