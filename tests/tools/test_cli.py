@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import click
 import pytest
 from tests.tools.helpers import ROOT, jumar
 
+from jumar.tools import compat
 from jumar.tools.cli import cli, main
 
 
@@ -41,6 +43,28 @@ def test_the_help_of_the_doctor_s_commands_has_examples_exit_codes_and_a_text_fo
     parts = [*command.commands.values()] if isinstance(command, click.Group) else [command]
     options = [option for part in parts for option in part.params if isinstance(option, click.Option)]
     assert [] == [option.name for option in options if len((option.help or "").split()) < 2]
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (KeyboardInterrupt(), {"en": "stopped: nothing was left half-written", "zh": "已停止：没有留下写到一半的文件"}),
+        (MemoryError(), {"en": "memory must hold what the command reads and makes", "zh": "内存不足"}),
+        (OSError(errno.ENOSPC, "No space left on device"), {"en": "output must have room, got No space", "zh": "输出的磁盘空间不足"}),
+    ],
+    ids=["Ctrl-C", "memory", "disk"],
+)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_command_that_is_ended_says_so_in_its_language(
+    end: BaseException, told: dict[str, str], lang: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(*_: object) -> None:
+        raise end
+
+    monkeypatch.setattr(compat, "installed_here", ended)
+    with pytest.raises(SystemExit):
+        main(["compat", "--lang", lang])
+    assert told[lang] in capsys.readouterr().err
 
 
 def test_a_misspelt_command_gets_the_nearest(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 try:  # Ctrl-C in the first tenth of a second has no traceback either
     import errno
+    import functools
     import importlib
     import json
     import signal
     import sys
+    from collections.abc import Mapping
     from types import FrameType
     from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -97,22 +99,23 @@ def version() -> str:
 def main(arguments: list[str] | None = None) -> None:
     """The program: runs the command and turns errors into exit codes."""
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    answering: dict[str, str] = {}  # filled in by lang_option of the command, once it knows its language
     try:
-        signal.signal(signal.SIGTERM, _terminate)
-        code = cli.main(args=arguments, prog_name="jumar", standalone_mode=False)
+        signal.signal(signal.SIGTERM, functools.partial(_terminate, answering))
+        code = cli.main(args=arguments, prog_name="jumar", standalone_mode=False, obj=answering)
     except _stack_error() as error:
         click.echo(str(error), err=True)
         if as_json:
             click.echo(json.dumps({"error": _document(error)}, indent=1, ensure_ascii=False))
         sys.exit(2)
     except MemoryError as error:
-        what = f"memory must hold the model and its values, got {error or 'no more'}"
-        click.echo(f"StackError: {what}\n  hint: smaller inputs (--dim, --input)\n  more: jumar explain memory", err=True)
+        what = f"memory must hold what the command reads and makes, got {error or 'no more'}"
+        click.echo(f"StackError: {_told(answering, 'memory').format(what=what)}", err=True)
         if as_json:
             click.echo(json.dumps({"error": {"type": "MemoryError", "what": what, "code": "memory"}}, indent=1))
         sys.exit(2)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("stopped: nothing was left half-written", err=True)
+        click.echo(_told(answering, "stopped"), err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -125,7 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        click.echo(f"StackError: output must have room, got {error.strerror}", err=True)
+        click.echo(f"StackError: {_told(answering, 'room').format(why=error.strerror)}", err=True)
         sys.exit(2)
     except Exception as error:  # whoever reads the document must not get an empty one; the traceback follows on stderr
         if as_json:
@@ -141,9 +144,24 @@ def _stack_error() -> type[StackError]:
     return StackError
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+_ENDS = {  # how a command can end without an error of its own
+    "stopped": ("stopped: nothing was left half-written", "已停止：没有留下写到一半的文件"),
+    "memory": (
+        "{what}\n  hint: smaller inputs (--dim, --input), fewer files at a time\n  more: jumar explain memory",
+        "内存不足，放不下该命令读取和生成的内容\n  提示：用更小的输入（--dim、--input），或一次少给一些文件\n  详见：jumar explain memory",
+    ),
+    "room": ("output must have room, got {why}", "输出的磁盘空间不足"),
+}
+
+
+def _told(answering: Mapping[str, str], end: str) -> str:
+    """How it ended, in the language of the answer; English where the command knows no other."""
+    return _ENDS[end][answering.get("lang") == "zh"]
+
+
+def _terminate(answering: Mapping[str, str], _number: int, _frame: FrameType | None) -> NoReturn:
     """SIGTERM unwinds as Ctrl-C does, so that every `finally` cleans up."""
-    click.echo("stopped: nothing was left half-written", err=True)
+    click.echo(_told(answering, "stopped"), err=True)
     sys.exit(143)
 
 

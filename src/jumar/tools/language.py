@@ -40,8 +40,11 @@ def lang_option(command: Callable[..., _Answer]) -> Callable[..., _Answer]:
             error.language = lang
             raise
 
-    def chosen(_ctx: click.Context, _param: click.Parameter, asked: str | None) -> Language:
-        return language(asked)
+    def chosen(ctx: click.Context, _param: click.Parameter, asked: str | None) -> Language:
+        answer = language(asked)
+        if ctx.obj is not None:  # of cli.py, which tells how the command ended
+            ctx.obj["lang"] = answer
+        return answer
 
     about = "Language of the answer and of errors; without it, the locale's."
     return click.option("--lang", type=click.Choice(["en", "zh"]), callback=chosen, help=about)(answering)

@@ -150,7 +150,7 @@ def save_command(name: str | None, note: str, force: bool, as_json: bool, lang: 
     NAME: letters, digits and . _ + -, such as before-8.2; without it, the date and time.
     """
     words = _WORDS[lang]
-    snapshot = _now(f"{datetime.now():%Y-%m-%d-%H%M%S}" if name is None else name, note)
+    snapshot = _now(f"{datetime.now():%Y-%m-%d-%H%M%S}" if name is None else name, note, lang)
     path = save(snapshot, force=force)
     if as_json:
         click.echo(json.dumps({"path": str(path), **asdict(snapshot)}, indent=1))
@@ -218,7 +218,7 @@ def diff_command(old: str | None, new: str, as_json: bool, lang: Language) -> in
                 code="snapshot-missing",
             )
     before = load(old)
-    found = compared(before, _now("now", "") if new == "now" else load(new))
+    found = compared(before, _now("now", "", lang) if new == "now" else load(new))
     if as_json:
         click.echo(json.dumps(_document(found), indent=1))
     else:
@@ -239,19 +239,19 @@ def _newest_whole() -> tuple[str, list[str]]:
     return "", spoilt
 
 
-def _now(name: str, note: str) -> Snapshot:
+def _now(name: str, note: str, lang: Language) -> Snapshot:
     machine = gather(ROOT)
-    with _progress(nbytes_of(files_of(view(machine), ROOT))) as progress:
+    with _progress(nbytes_of(files_of(view(machine), ROOT)), lang) as progress:
         return take(machine, name, f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z}", note, ROOT, progress)
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
+def _progress(total: int, lang: Language) -> Iterator[Callable[[int], None]]:
     """A bar on stderr while much is hashed, if that is a terminal."""
     if total < _LONG or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=total, label="hashing", file=sys.stderr) as bar:
+    with click.progressbar(length=total, label=told(Said("hashing", "计算校验和"), lang), file=sys.stderr) as bar:
         yield bar.update
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from jumar.base import Language, Said
+from jumar.base import Language, Said, told
 from jumar.tools.diagnose.diagnose import diagnose
 from jumar.tools.diagnose.sources import opened, size_of
 from jumar.tools.language import lang_option
@@ -44,7 +44,7 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
     """
     if not paths:
         raise click.UsageError("give at least one file or folder, or - for standard input")
-    with _progress(paths) as progress:
+    with _progress(paths, lang) as progress:
         found = opened(paths, progress)
         verdict = diagnose(found.sources)
     names = ", ".join(map(str, paths))
@@ -55,7 +55,7 @@ def command(paths: tuple[Path, ...], as_json: bool, html: Path | None, lang: Lan
 
 
 @contextmanager
-def _progress(paths: tuple[Path, ...]) -> Iterator[Callable[[int], None]]:
+def _progress(paths: tuple[Path, ...], lang: Language) -> Iterator[Callable[[int], None]]:
     """A bar on stderr while much is read, if that is a terminal."""
     total = size_of(paths) if sys.stderr.isatty() else 0
     with ExitStack() as stack:
@@ -64,7 +64,9 @@ def _progress(paths: tuple[Path, ...]) -> Iterator[Callable[[int], None]]:
         def tell(nbytes: int) -> None:
             nonlocal bar
             if total >= _LONG:  # the bar comes with the first bytes: a file that is not there shows none
-                bar = bar or stack.enter_context(click.progressbar(length=total, label="reading", file=sys.stderr))
+                bar = bar or stack.enter_context(
+                    click.progressbar(length=total, label=told(Said("reading", "读取"), lang), file=sys.stderr)
+                )
                 bar.update(nbytes)
 
         yield tell

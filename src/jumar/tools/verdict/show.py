@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from jumar.base import Said, ToolError, reason
+from jumar.base import Said, ToolError, reason, told
 from jumar.tools.verdict.document import document
 from jumar.tools.verdict.verdict import Verdict
 
@@ -45,4 +45,4 @@ def show(verdict: Verdict, lang: str, *, as_json: bool = False, html: Path | Non
             console.print(part)
     click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
     if html:
-        click.echo(f"page: {html}", err=True)
+        click.echo(told(Said(f"page: {html}", f"页面：{html}"), lang), err=True)
