@@ -12,7 +12,9 @@ from dataclasses import replace
 from jumar.tools.knowledge import Evidence, Finding
 
 _FRAME = re.compile(r'(?P<before>.*?)\s*File "[^"\n]{1,400}", line \d+(?:, in \S+)?')
-_EXCEPTION = re.compile(r"(?P<before>.*?)\s?(?<![\w.])[A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt|Exit|Warning)(?::|$)")
+_EXCEPTION = re.compile(
+    r"(?P<before>.*?)\s?(?<![\w.])[A-Za-z_][\w.]{0,100}(?:Error|Exception|Failed|Timeout|Expired|Interrupt|Exit|Warning)(?::|$)"
+)
 _FAR = 120  # lines from a frame to the end of its traceback
 
 

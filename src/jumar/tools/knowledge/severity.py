@@ -11,6 +11,9 @@ ERROR, PLAIN, WARNING = range(3)  # the most serious first
 _ERROR = re.compile(
     r"\[(ERROR|CRITICAL|FATAL|E)\b|\b(ERROR|CRITICAL|FATAL)\b|\b\w*(Error|Exception)\b\s*[:(\[]"
     r"|^\W*(\[rank\d+\]:?\s*)?E[A-Z0-9]\d{4}:|^E\d{4} \d\d:|\b[Ss]egmentation fault|\bcore dumped|\bKilled\b|error code is|Fatal Python"
+    # exceptions of other names (BackendCompilerFailed, ReadTimeout; not the setting ReadTimeout: 30), and those without a message
+    r"|\b[A-Z][a-z]\w*(Failed|Timeout|Expired|Interrupt|Refused|Unsupported)\b: *(?! *\d+(\.\d+)? ?m?s?$)|\b(exc|exceptions)\.[A-Z]\w+:"
+    r"|^(\W*\[rank\d+\]:?)?\s*([A-Za-z_]\w*\.)*[A-Z]\w*(Error|Exception|Failed|Interrupt)\s*$"
 )
 _WARNING = re.compile(r"\[W(ARN|ARNING|arn)?\b|\bWARN(ING)?\b|Warning:|\[(INFO|DEBUG|EVENT)\b|\b(INFO|DEBUG)\b")
 
