@@ -16,6 +16,7 @@ from rich.text import Text
 
 from jumar.base import Language
 from jumar.device.ascend import MatchingSet, Pairing, Step, Version, VersionFile, first_cann_of_chip, near_releases, parse_version
+from jumar.tools.products import product
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,6 @@ class Answer:
         return 0 if self.found.versions or any(p.verdict != "unknown" for p in self.pairs) else 2
 
 
-_NAMES = {
-    "cann": "CANN", "driver": "driver", "firmware": "firmware", "kernels": "kernels", "nnal": "NNAL", "mindspore": "MindSpore", "torch": "torch",
-    "torch_npu": "torch_npu", "vllm": "vLLM", "vllm-ascend": "vllm-ascend", "mindie": "MindIE", "mindspeed": "MindSpeed", "python": "Python",
-    "triton-ascend": "triton-ascend", "mindspore-lite": "MindSpore Lite", "vllm-mindspore": "vllm-mindspore", "pta": "FrameworkPTAdapter",
-}  # fmt: skip
-_NAMES_ZH = {"driver": "驱动", "firmware": "固件", "kernels": "算子包"}
 _MARKS = {"ok": ("✓", "green"), "inside": ("~", "yellow"), "outside": ("✗", "red"), "unknown": ("?", "cyan")}
 _WORDS: Mapping[Language, Mapping[str, str]] = {
     "en": {
@@ -95,14 +90,14 @@ def _parts(answer: Answer, words: Mapping[str, str], lang: Language) -> Iterator
     if answer.pairs:
         yield _pairs_table(answer.pairs, lang)
     else:
-        yield words["alone"].format(part=", ".join(f"{_name(c, lang)} {v}" for c, v in answer.versions.items()))
+        yield words["alone"].format(part=", ".join(f"{product(c, lang)} {v}" for c, v in answer.versions.items()))
     if answer.soc and (first := first_cann_of_chip(answer.soc)):
         yield words["chip"].format(soc=answer.soc, version=first[0], source=first[1])
     yield ""
     yield from _proposed(answer.found, lang)
     for component, one in answer.others:
         yield ""
-        yield Text(words["changes"].format(part=_name(component, lang)), "bold")
+        yield Text(words["changes"].format(part=product(component, lang)), "bold")
         yield from _set_lines(one, lang)
 
 
@@ -115,13 +110,13 @@ def _pairs_table(pairs: tuple[Pairing, ...], lang: Language) -> Table:
         versions = " ".join(pair.wanted[:6])
         if pair.nearest and pair.verdict == "unknown":
             key = "nearest" if versions else "nearest-none"
-            said.append("\n" + words[key].format(nearest=pair.nearest, what=_name(pair.wants, lang), versions=versions), "")
+            said.append("\n" + words[key].format(nearest=pair.nearest, what=product(pair.wants, lang), versions=versions), "")
         elif pair.verdict in ("inside", "outside") and versions:
-            said.append("\n" + words["wanted"].format(what=_name(pair.wants, lang), versions=versions), "")
+            said.append("\n" + words["wanted"].format(what=product(pair.wants, lang), versions=versions), "")
         if pair.source and pair.verdict != "unknown":
             said.append(f"\n{pair.source.split(' ; ')[0]}", "dim")
         table.add_row(
-            Text(mark, f"bold {colour}"), f"{_name(pair.a, lang)} {pair.a_version}", f"{_name(pair.b, lang)} {pair.b_version}", said
+            Text(mark, f"bold {colour}"), f"{product(pair.a, lang)} {pair.a_version}", f"{product(pair.b, lang)} {pair.b_version}", said
         )
     return table
 
@@ -129,7 +124,7 @@ def _pairs_table(pairs: tuple[Pairing, ...], lang: Language) -> Table:
 def _proposed(found: MatchingSet, lang: Language) -> list[RenderableType]:
     words = _WORDS[lang]
     if clash := found.contradiction:
-        over = _name(clash.over, lang)
+        over = product(clash.over, lang)
         lines: list[RenderableType] = [Text(words["none"].format(one=_part(clash.one, lang), other=_part(clash.other, lang)), "bold red")]
         for part, allows in ((clash.one, clash.one_allows), (clash.other, clash.other_allows)):
             if not part.startswith(f"{clash.over} "):
@@ -152,10 +147,10 @@ def _proposed(found: MatchingSet, lang: Language) -> list[RenderableType]:
 
 def _set_lines(found: MatchingSet, lang: Language) -> list[RenderableType]:
     words = _WORDS[lang]
-    lines: list[RenderableType] = [Padding(" · ".join(f"{_name(c, lang)} {v}" for c, v in found.versions.items()), (0, 0, 0, 2))]
+    lines: list[RenderableType] = [Padding(" · ".join(f"{product(c, lang)} {v}" for c, v in found.versions.items()), (0, 0, 0, 2))]
     for p in found.pairings:
         if p.verdict == "inside":
-            lines.append(Text(f"  ~ {_name(p.a, lang)} {p.a_version}, {_name(p.b, lang)} {p.b_version}: {words['inside']}", "yellow"))
+            lines.append(Text(f"  ~ {product(p.a, lang)} {p.a_version}, {product(p.b, lang)} {p.b_version}: {words['inside']}", "yellow"))
     if not found.steps:
         return [*lines, Text(f"  {words['keeps']}", "green")]
     lines.append(Text(words["steps"], "bold"))
@@ -173,12 +168,8 @@ def _step_lines(number: int, step: Step, lang: Language) -> list[Text]:
         return [Text(f"  {number}. {words['reboot']}")]
     if step.action == "source":
         return [Text(f"  {number}. {words['source']}"), Text(f"       {step.command}", "cyan")]
-    line = f"  {number}. {_name(step.component, lang)} {step.version}: {words[step.action].format(was=step.was)}"
+    line = f"  {number}. {product(step.component, lang)} {step.version}: {words[step.action].format(was=step.was)}"
     return [Text(line), Text(f"       {step.command}", "cyan")]
-
-
-def _name(component: str, lang: Language) -> str:
-    return (_NAMES_ZH.get(component) if lang == "zh" else None) or _NAMES.get(component, component)
 
 
 def named(part: str) -> tuple[str, Version]:
@@ -189,4 +180,4 @@ def named(part: str) -> tuple[str, Version]:
 
 def _part(part: str, lang: Language) -> str:
     component, _, version = part.partition(" ")
-    return f"{_name(component, lang)} {version}".rstrip()
+    return f"{product(component, lang)} {version}".rstrip()

@@ -12,6 +12,7 @@ from jumar.device.ascend import Version, component_versions, pairings
 from jumar.tools.diagnose import outcome
 from jumar.tools.diagnose.strangers import ASCEND, STRANGERS, other_software
 from jumar.tools.knowledge import Evidence, Fact, Hit, Moment
+from jumar.tools.products import product, release_range
 
 _SIZE = r"[\d.]+ ?(?:[KMGT]?i?B|bytes)"
 OUT_OF_MEMORY = (
@@ -111,11 +112,11 @@ def _versions(hits: list[Hit]) -> list[Fact]:
             continue
         places = tuple(dict.fromkeys((stated[pair.a][1], stated[pair.b][1])))
         values = {
-            "a": pair.a,
+            "a": product(pair.a),
             "a_version": str(pair.a_version),
-            "b": pair.b,
+            "b": product(pair.b),
             "b_version": str(pair.b_version),
-            "wanted": ", ".join(pair.wanted),
+            "wanted": ", ".join(map(release_range, pair.wanted)),
         }
         moment = max(stated[pair.a][2], stated[pair.b][2])
         facts.append(Fact(f"pairing-{pair.verdict}", values, places, moment))

@@ -12,6 +12,7 @@ from jumar.device.ascend import Version, pairings, read_version
 from jumar.tools.doctor.machine import Seen
 from jumar.tools.doctor.view import View, fact
 from jumar.tools.knowledge import Fact
+from jumar.tools.products import product, release_range
 
 _PACKAGES = {  # component of the table -> package
     "torch_npu": "torch-npu",
@@ -72,11 +73,11 @@ def pairs(v: View) -> list[Fact]:
         if pair.a not in known or pair.b not in known or pair.verdict != "outside" or {pair.a, pair.b} == {"torch", "torch_npu"}:
             continue
         values = {
-            "a": pair.a,
+            "a": product(pair.a),
             "a_version": pair.a_version,
-            "b": pair.b,
+            "b": product(pair.b),
             "b_version": pair.b_version,
-            "wanted": f"{pair.wants} {', '.join(pair.wanted[:4])}".strip(),
+            "wanted": f"{product(pair.wants)} {', '.join(map(release_range, pair.wanted[:4]))}".strip(),
         }
         places = [known[pair.a][1].evidence, known[pair.b][1].evidence]
         name = "python-not-supported" if "python" in (pair.a, pair.b) else "framework-cann-mismatch"
