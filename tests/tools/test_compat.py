@@ -225,6 +225,18 @@ def test_each_way_out_says_every_step_to_its_set(more: tuple[str, ...]) -> None:
         assert command in shown
 
 
+def test_versions_that_no_table_pairs_as_one_set_are_told_what_set_each_is_in() -> None:
+    ways = {
+        w["changes"]: w["set"] for w in json.loads(asked("--vllm-ascend", "0.9.1", "--torch-npu", "2.5.1", "--json").output)["alternatives"]
+    }
+    assert list(ways) == ["torch_npu", "vllm-ascend"]
+    assert ways["torch_npu"] | {"vllm-ascend": "0.9.1", "torch_npu": "2.5.1.post1"} == ways["torch_npu"]
+    assert ways["vllm-ascend"]["torch_npu"] == "2.5.1"
+    done = asked("--vllm-ascend", "0.9.1", "--torch-npu", "2.5.1")
+    assert done.exit_code == 0
+    assert "torch_npu 2.5.1.post1: upgrade from 2.5.1" in done.output
+
+
 def test_versions_are_completed() -> None:
     option = next(p for p in compat.command.params if p.name == "cann")
     assert "8.1.RC1" in [item.value for item in option.shell_complete(compat.command.make_context("compat", []), "8.1")]

@@ -244,14 +244,17 @@ def _pair_document(pair: Pairing) -> dict[str, Any]:
 def alternatives(
     clash: MatchingSet, fixed: Mapping[str, Version], beside: Mapping[str, Version], soc: str, arch: str
 ) -> tuple[tuple[str, MatchingSet], ...]:
-    """For each of the two that exclude each other: the set if that one may change, with the steps from what was named."""
-    if clash.contradiction is None:
+    """For each of those that stand in the way of a set: the set if that one may change, with the steps from what was named."""
+    if clash.versions or clash.unknown:
         return ()
+    if clash.contradiction:  # the two that exclude each other
+        clashing = [part.partition(" ")[0] for part in (clash.contradiction.other, clash.contradiction.one)]
+    else:  # no two of them exclude each other, and still no table pairs all: what only fits a range first
+        near = {pair.wants for pair in pairings(fixed) if pair.verdict == "inside"}
+        clashing = sorted(fixed, key=lambda component: component not in near) if len(fixed) > 1 else []
     found = []
-    for part in (clash.contradiction.other, clash.contradiction.one):
-        component = part.partition(" ")[0]
+    for component in clashing:
         if component in fixed:
-            clashing = {p.partition(" ")[0] for p in (clash.contradiction.one, clash.contradiction.other)}
             free = {component, *(c for c in _FOLLOWERS.get(component, ()) if c not in clashing)}
             rest = {c: v for c, v in fixed.items() if c not in free}
             found.append((component, matching_set(rest, {**beside, **fixed}, soc=soc, arch=arch)))
