@@ -179,6 +179,8 @@ TLS = "".join(f"$ hccn_tool -i {i} -tls -g\ndev_id:{i}, tls switch[{i % 2}](0:di
 ON_310P = f"$ ls -l /{TOOLKIT}/8.1.RC1/{KERNELS}\n" + _folders("ascend310p")
 NEWER = {**dict.fromkeys(cann(), ""), **cann("8.2.RC1", "7.8.0.1.220"), "env.txt": environment("8.2.RC1")}
 WORKER = "uid=1001(worker) gid=1001(worker) groups=1001(worker),27(sudo)\n"
+CLOSED = {"ls_dev.txt": dev(mode="crw-rw----"), "id.txt": WORKER}
+NOT_FOR_ALL = sample("etc_ascend_install.info", ("Driver_Install_For_All=yes", "Driver_Install_For_All=no"))
 DISK = "Filesystem      Size  Used Avail Use% Mounted on\n/dev/sda2       100G  100G   20M 100% /\n/dev/sdb1       1.8T  200G  1.6T  12% /data\n"
 RUN = "docker run -it --name npu --device /dev/davinci0 -v /usr/local/Ascend/driver:/usr/local/Ascend/driver ascendai/cann:8.1.rc1 bash\n"
 RUN_BOUND = (
@@ -271,7 +273,8 @@ MACHINES = (
     _kind("network-card", "network-card-absent", "hccl", {"env.txt": environment(HCCL_SOCKET_IFNAME="eth0"), "ip.txt": IP}),
     _kind("tls-mixed", "hccl-tls-mixed", "hccl", {"hccn.txt": TLS}),
     _kind("rank-table", "rank-table-bad", "hccl", {"hccl.json": sample("bad_duplicate_device_ip.json")}),
-    _kind("no-permission", "device-nodes-permission", "driver_firmware", {"ls_dev.txt": dev(mode="crw-rw----"), "id.txt": WORKER}),
+    _kind("no-permission", "device-nodes-permission", "driver_firmware", {**CLOSED, "etc/ascend_install.info": NOT_FOR_ALL}),
+    _kind("nodes-closed", "device-nodes-closed", "driver_firmware", CLOSED),
     _kind("card-held", "card-memory-held-unseen", "memory", {"npu-smi.txt": BUSY + NO_PROCESS}),
     _kind("overheated", "card-slowed", "driver_firmware", {"npu-smi.txt": HOT, "common1.txt": SLOW}),
     _kind("hot", "card-hot", "driver_firmware", {"npu-smi.txt": HOT}),

@@ -681,6 +681,13 @@ def test_a_user_outside_of_the_group_is_known_however_the_system_tells_it(who: s
     assert "usermod -a -G HwHiAiUser li" in verdict.findings[0].fix("en")[0]
 
 
+def test_a_python_that_does_not_fit_is_told_with_both_products_by_name(tmp_path: Path) -> None:
+    verdict = examine(foreign(write_folder(Kind("python", host(**FAULTS["python-not-supported"])), tmp_path))).verdict
+    assert (
+        verdict.findings[0].what("en").startswith("Python 3.13.1 and torch_npu 2.5.1 do not go together: the table names Python 3.9-3.11.")
+    )
+
+
 def test_an_exported_environment_names_packages_and_python(tmp_path: Path) -> None:
     (tmp_path / "env.yml").write_text(
         "name: a\ndependencies:\n  - python=3.10.14=h1\n  - pip=24.0\n  - pip:\n      - torch==2.4.0\n      - torch-npu==2.5.1\n"

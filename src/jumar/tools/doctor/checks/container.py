@@ -82,8 +82,12 @@ def permission(v: View) -> list[Fact]:
             and entry.mode
             and not _may(entry, user.value, groups)
         ):
-            places = [entry.evidence, user.evidence]
-            return [fact("device-nodes-permission", places, node=f"/dev/{entry.name}", user=user.value, group=entry.group, mode=entry.mode)]
+            installed = v.machine.file("/etc/ascend_install.info")
+            for_all = installed.keys().get("Driver_Install_For_All") if installed else None
+            name, places = "device-nodes-permission", [entry.evidence, user.evidence]
+            if for_all and for_all.value.lower() == "yes":
+                name, places = "device-nodes-closed", [*places, for_all.evidence]
+            return [fact(name, places, node=f"/dev/{entry.name}", user=user.value, group=entry.group, mode=entry.mode)]
     return []
 
 
