@@ -24,7 +24,7 @@ _WHOLE = 4 << 20  # bytes of a source that are looked at line by line, whatever 
 _SHORT = 200  # lines of a text that may be a question with a few lines of a log
 COMPILED_LATER = 256 << 10  # bytes that are looked at before all patterns are compiled
 _TEXT = 2000  # characters of a line that are kept
-_AT_ONCE = 1500  # patterns of one filter: RE2 refuses one of some 3,700
+_AT_ONCE = 2000  # patterns of one filter: most often RE2 refuses some 3,700, and a refusal takes a second
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Patterns:
         others = {other: compiled(other) for other in set(unless.values())}
         self.unless = {which: others[unless[name]] for which, name in enumerate(self.names) if name in unless}
         self.spoken = frozenset(which for which, name in enumerate(self.names) if name in spoken)
-        self._filters: list[Any] = []
+        self._filters: list[tuple[range, Any]] = []
         self._words: list[tuple[Words, ...]] = []
         self._regexes: dict[int, Any] = {}
         self._nbytes = 0
@@ -71,8 +71,12 @@ class Patterns:
         self._nbytes += len(block)
         if not self._filters and self._nbytes <= COMPILED_LATER:
             return self._by_words(block.decode("utf-8", "replace").lower())
-        self._filters = self._filters or [_filter(self.names[first : first + _AT_ONCE]) for first in range(0, len(self.names), _AT_ONCE)]
-        return [number * _AT_ONCE + which for number, each in enumerate(self._filters) for which in each.Match(block, potential=True) or ()]
+        self._filters = self._filters or [
+            one
+            for start in range(0, len(self.names), _AT_ONCE)
+            for one in _filters(self.names, range(len(self.names))[start : start + _AT_ONCE])
+        ]
+        return [which[place] for which, one in self._filters for place in one.Match(block, potential=True) or ()]
 
     def _by_words(self, text: str) -> list[int]:
         self._words = self._words or words_of_all(self.names)
@@ -82,18 +86,26 @@ class Patterns:
         """The compiled pattern of an index."""
         found = self._regexes.get(which)
         if found is None:
-            number, place = divmod(which, _AT_ONCE)
-            found = self._regexes[which] = self._filters[number].re(place) if self._filters else compiled(self.names[which])
+            ready = next((one.re(which - ours.start) for ours, one in self._filters if which in ours), None)
+            found = self._regexes[which] = compiled(self.names[which]) if ready is None else ready
         return found
 
 
-def _filter(names: list[str]) -> Any:
-    """What tells which of some patterns a block may hold."""
+def _filters(names: list[str], which: range) -> Iterator[tuple[range, Any]]:
+    """What tells which patterns a block may hold, for some of them each: RE2 refuses to look for all words of too many patterns at once."""
     made = re2.Filter()
-    for name in names:
+    for name in names[which.start : which.stop]:
         made.Add(as_written(name), regex_options())
-    made.Compile()
-    return made
+    try:
+        made.Compile()
+    except re2.error:
+        if len(which) < 2:
+            raise
+        middle = (which.start + which.stop) // 2
+        yield from _filters(names, range(which.start, middle))
+        yield from _filters(names, range(middle, which.stop))
+    else:
+        yield which, made
 
 
 def scan(patterns: Patterns, sources: Iterable[Source]) -> Scanned:
