@@ -28,9 +28,7 @@ WAITED = (
     r"|taskType\[Notify ?Wait\]|closed by (the )?peer|lost heartbeat|heartbeat.{0,30}\blost\b|remote socket is closed|\bERR02\d{3}\b|\bEI0013\b"
 )
 PATTERNS = (RAISED, ENDED, WAITED)
-_APART = (
-    5.0  # seconds before its first line of waiting from which on a line is an own failure: what follows a timeout is written within them
-)
+_APART = 5.0  # seconds before its first line of waiting that make a failure its own: what a timeout brings is written within them
 Process = tuple[str, int]  # the source, where its lines state no rank; else "" and the rank
 
 

@@ -1,8 +1,8 @@
 """Rules over what was seen: hits and facts in, findings in order out: the cause first, what merely followed apart.
 
 In: `Rule`s, the hits of each pattern, facts (diagnose, doctor).  Out: `Finding`s, read by `Verdict`.
-The order: `cause` before `symptom` before `hint`; a higher rank first; an error before a warning; then the earliest.  What a finding explains, and
-what is vaguer than the first and of the same layer, has followed.
+The order: what a process that failed by itself tells before what those tell that waited for it; `cause` before `symptom` before `hint`; a higher rank
+first; an error before a warning; then the earliest.  What a finding explains, and what is vaguer than the first, has followed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ SHOWN = 3  # lines of evidence that a finding keeps
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that applies.   values: for its texts; evidence: its first lines; count: of all (of a long log: at least); follows: the rule
-    that explains it; severity: of its most serious line; echo: only processes that waited for another tell it (True), one that failed by itself does
-    (False), or who is not known."""
+    """A rule that applies.
+
+    values: for its texts; evidence: its first lines; count: of all (of a long log: at least); follows: the rule that explains it; severity: of its
+    most serious line; echo: only processes that waited for another tell it (True), one that failed by itself does (False), or who is not known.
+    """
 
     rule: Rule
     values: Mapping[str, str]
@@ -87,10 +89,8 @@ def apply_rules(
 
 def _order(finding: Finding) -> tuple[int, int, int, Moment]:
     tier = TIERS.index(finding.rule.tier)
-    if (
-        finding.severity == WARNING and tier == 0
-    ):  # a cause that only a warning names is on healthy machines, too: it proves no more than a symptom
-        tier = 1
+    if finding.severity == WARNING:  # a cause that only a warning names is on healthy machines, too: it proves no more than a symptom
+        tier = max(tier, 1)
     return tier, -finding.rule.rank, finding.severity, finding.moment
 
 
