@@ -3,7 +3,7 @@
 Question: a gigabyte of log in under 60 s and 300 MB. Three logs: `mixed` (eight ranks' training lines of MindSpore, torch_npu, vLLM, HCCL and the
 runtime, 2 % errors), `errors` (every line is one), `plain` (no line is of interest). To beat: `grep -c -i -E 'error|fail'`, which looks for two words,
 beside some thousands of patterns here. Each run is a process of its own; ours and grep in turns.
-Answer (2026-11-30, two cores of an AMD EPYC): 8 to 10 s and 97 MB for a gigabyte; grep 0.4 to 1.1 s.  bench/results/diagnose-2026-11-30.md.
+Answer (2026-11-30, two cores of an AMD EPYC): 9 to 11 s and 90 MB for a gigabyte; grep 0.5 to 1.1 s.  bench/results/diagnose-2026-11-30.md.
 Usage: python bench/diagnose.py [--mb 1000] [--repeat 3] [--out FILE.md]
 """
 

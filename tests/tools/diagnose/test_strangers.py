@@ -40,7 +40,6 @@ def test_a_word_of_ascend_opens_the_rules_to_a_text_with_a_stranger_in_it() -> N
     "line",
     [
         "Invoice error code 507018 for customer 12",
-        "slurmstepd: error: *** JOB 507018 ON node3 CANCELLED AT 2025-05-01T10:00:00 DUE TO TIME LIMIT ***",
         "order 507018 failed: card declined",
         "error: ticket EZ9999 not found",
         "GET /items/507015 404 Not Found error",
@@ -51,6 +50,12 @@ def test_a_word_of_ascend_opens_the_rules_to_a_text_with_a_stranger_in_it() -> N
 def test_a_number_in_a_sentence_of_business_is_no_code(line: str) -> None:
     assert codes_in(line) == ()
     assert not diagnose_text(line).findings or diagnose_text(line).layer == ""
+
+
+def test_the_number_of_a_job_that_the_scheduler_ended_is_no_code() -> None:
+    line = "slurmstepd: error: *** JOB 507018 ON node3 CANCELLED AT 2025-05-01T10:00:00 DUE TO TIME LIMIT ***"
+    assert codes_in(line) == ()
+    assert [finding.rule.name for finding in diagnose_text(line).findings] == ["scheduler-time-limit"]
 
 
 @pytest.mark.parametrize(
