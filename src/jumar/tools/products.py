@@ -27,4 +27,4 @@ def release_range(token: str) -> str:
     >>> release_range("3.9..3.11"), release_range("8.1.RC1")
     ('3.9-3.11', '8.1.RC1')
     """
-    return token.replace("..", "-") if ".." in token else token
+    return token.replace("..", "-")

@@ -74,7 +74,7 @@ class Diagnosis:
             scanned.hits = {pattern: hits for pattern, hits in scanned.hits.items() if pattern not in (ERROR, CODE)}
         mentions = _mentions(scanned)
         processes = Processes(scanned.hits)
-        known = (*facts, *derived, *processes.facts(scanned.hits))
+        known = (*facts, *derived, *processes.facts())
         found = apply_rules(self.rules, {**scanned.hits, **_by_code(mentions)}, known, processes.echo)
         errors = _errors(scanned)
         if found.ordered and found.ordered[0].echo is False:  # whoever waited has an earlier clock
@@ -183,7 +183,7 @@ def with_rules(rules: tuple[Rule, ...]) -> Diagnosis:
     kept = dict.fromkeys((p for rule in rules for p in rule.patterns()), KEPT_CONTEXT)
     own = [p for rule in rules for p in rule.match if p in kept]
     kept |= dict.fromkeys(own, KEPT) | dict.fromkeys((ERROR, CODE, *derive.PATTERNS, *ranks.PATTERNS), KEPT_OF_ALL)
-    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET} | {ranks.RAISED: HARMLESS} | UNLESS
+    unless = dict.fromkeys(own, HARMLESS) | {ERROR: f"{QUIET}|{HARMLESS}", CODE: QUIET, ranks.RAISED: HARMLESS} | UNLESS
     context = {p for rule in rules for p in (*rule.also, *rule.without)}
     spoken = {p for p in own if p not in context and not _OF_FILES.search(p)}
     return Diagnosis(rules, Patterns(kept, ERROR, unless, spoken), Likeness(rules))

@@ -7,7 +7,6 @@ a single line of waiting, whose peers all wait, is the one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from jumar.tools.knowledge import Fact, Hit
@@ -36,6 +35,7 @@ class Processes:
     """The processes of some logs and what they waited for."""
 
     def __init__(self, hits: Mapping[str, tuple[Hit, ...]]) -> None:
+        self.hits = hits
         self.ranked = {hit.evidence.source for found in hits.values() for hit in found if hit.rank >= 0}
         self.several = len({hit.evidence.source for found in hits.values() for hit in found}) > 1
         self.waits: dict[Process, Hit] = {}  # the first line of waiting of each process
@@ -61,15 +61,16 @@ class Processes:
         early = 0 < hit.moment.seconds < wait.moment.seconds - _APART
         return not early
 
-    def facts(self, hits: Mapping[str, tuple[Hit, ...]]) -> list[Fact]:
+    def facts(self) -> list[Fact]:
         """What ended the process that the others waited for: an exception, or its normal end."""
-        if not hits.get(WAITED):
+        waited = self.hits.get(WAITED)
+        if not waited:
             return []
-        if found := self._first(hits.get(RAISED, ()), hits[WAITED]):
+        if found := self._first(self.hits.get(RAISED, ()), waited):
             return [_fact("raised-before-peers-waited", found)]
-        ended = [hit for hit in hits.get(ENDED, ()) if (process := self.of(hit)) and process not in self.waits]
-        alone = Counter(self.of(hit) for hit in ended)
-        return [_fact("ended-before-peers-waited", ended[0])] if len(alone) == 1 and len(self.waits) > 1 else []
+        ended = [hit for hit in self.hits.get(ENDED, ()) if (process := self.of(hit)) and process not in self.waits]
+        alone = len({self.of(hit) for hit in ended}) == 1
+        return [_fact("ended-before-peers-waited", ended[0])] if alone and len(self.waits) > 1 else []
 
     def _first(self, failures: Iterable[Hit], waited: tuple[Hit, ...]) -> Hit | None:
         """The first failure of a process that did not wait; where processes are not known, one before the first line of waiting."""
